@@ -14,7 +14,7 @@ import { applicationSessionOf } from '../session/cookies/application-cookies.ts'
 import { changeSession, type Sessions } from '../session/live/live-sessions.ts'
 import type { StoredSession } from '../session/record/record.ts'
 import { pathOrHome } from '../sign-in/query.ts'
-import type { ApplicationSecrets, Owner } from './secrets.ts'
+import { type ApplicationSecrets, type Owner, usernameOf } from './secrets.ts'
 
 export interface OwnSecretParts extends Pick<KeptParts, 'cookie' | 'boundCookie' | 'personCookie'> {
   readonly sessions: KeptParts['sessions'] & Pick<Sessions, 'replace'>
@@ -75,14 +75,16 @@ export async function askForSecret(request: EndpointRequest, parts: OwnSecretPar
   const returnTo = returnToIn(query, request, parts)
   const person = await personIn(request.cookie, parts)
   if (person === undefined) return redirect({ location: signInUrl(prefix, returnTo), setCookies: [] })
-  if (asking === undefined) return redirect({ location: returnTo, setCookies: [] })
+  const username = asking && usernameOf(asking.signIn, person.session.record.claims)
+  const lacksClaim = username === undefined && asking?.signIn.username !== 'ask'
+  if (asking === undefined || lacksClaim) return redirect({ location: returnTo, setCookies: [] })
   const { upstream, signIn, title } = asking
   return pages.applicationSignIn(
     {
       title,
       action: `${prefix}application-sign-in`,
       fields: { upstream: upstream.name, return_to: returnTo },
-      asksForName: signIn.username === 'ask',
+      username,
       wasRefused: query.get('refused') !== null,
       rememberMs: signIn.rememberMs,
       sessions: showsSessions ? sessionsPath(prefix) : undefined,

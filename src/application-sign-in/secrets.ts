@@ -48,13 +48,14 @@ export class ApplicationSecrets {
     upstream: UpstreamConfig,
     signIn: ApplicationSignInConfig,
   ): Promise<Credentials | 'ask' | { readonly why: string }> {
-    const own =
-      signIn.password === 'ask' ? await this.#read({ audience, sub: record.sub }, upstream, signIn) : undefined
-    if (signIn.password === 'ask' && own === undefined) return 'ask'
-    const username = own?.username ?? (signIn.username === 'ask' ? undefined : textOf(signIn.username, record.claims))
+    const isAsked = signIn.password === 'ask'
+    const own = isAsked ? await this.#read({ audience, sub: record.sub }, upstream, signIn) : undefined
+    const username = own?.username ?? usernameOf(signIn, record.claims)
+    // Without a name, the application would never get the password.
+    if (username === undefined && signIn.username !== 'ask') return { why: 'a claim for username is missing' }
+    if (username === undefined || (isAsked && own === undefined)) return 'ask'
     const password = own?.password ?? (signIn.password === 'ask' ? undefined : textOf(signIn.password, record.claims))
-    if (signIn.username === 'ask' && username === undefined) return 'ask'
-    if (username === undefined || password === undefined) return { why: 'a claim for the sign-in is missing' }
+    if (password === undefined) return { why: 'a claim for password is missing' }
     const wasRefused = own === undefined && (await this.#wasRefused(upstream, { username, password }))
     return wasRefused ? { why: 'the application has refused this password before' } : { username, password }
   }
@@ -105,6 +106,11 @@ export class ApplicationSecrets {
     const secret = document && this.#keyring.openJson<KeptSecret>('application_secret', document.sealed, context)
     return secret === 'newer' ? undefined : secret
   }
+}
+
+/** The name at the application. `undefined`: the person enters it, or a claim is missing. */
+export function usernameOf({ username }: ApplicationSignInConfig, claims: Claims): string | undefined {
+  return username === 'ask' ? undefined : textOf(username, claims)
 }
 
 /** The text of a template. `undefined`: a claim has no value that is text or a number. */

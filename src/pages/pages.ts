@@ -79,7 +79,8 @@ export interface ApplicationSignInPage {
   /** The path that gets the form, with these hidden fields. */
   readonly action: string
   readonly fields: Readonly<Record<string, string>>
-  readonly asksForName: boolean
+  /** The name of the person at the application. Absent: the page asks for it. */
+  readonly username: string | undefined
   /** The application has refused the password before. */
   readonly wasRefused: boolean
   readonly rememberMs: number
@@ -250,7 +251,7 @@ export class Pages {
    * person may leave that to the form of the application.
    */
   applicationSignIn(content: ApplicationSignInPage, context: PageContext): Response {
-    const { title: to, action, fields, asksForName, wasRefused, rememberMs, sessions } = content
+    const { title: to, action, fields, username: known, wasRefused, rememberMs, sessions } = content
     const days = fromNow(rememberMs, this.#localeOf(context))
     const named = (text: string) => text.replaceAll('{to}', () => to).replace('{when}', () => days)
     const text = this.#textOf(context, ({ applicationSignIn: { title, text } }) => ({
@@ -262,14 +263,14 @@ export class Pages {
       { href: action, text: decline, post: { fields: { ...fields, decline: '1' } } },
       ...(sessions === undefined ? [] : [{ href: sessions, text: text.messages.sessionList.title }]),
     ]
-    const inputs = { ...(asksForName && { username }), password }
+    const labels = { username, password }
     return this.#renderer.builtIn(text, links, {
       // The application may redirect the browser anywhere after the form.
       formTargets: ['*'],
       outcome: wasRefused ? refused : undefined,
       html: [
         ...(sessions === undefined ? [] : [`<p>${escape(where)}</p>`]),
-        signInFormHtml({ action, fields, inputs, send }),
+        signInFormHtml({ action, fields, labels, known, send }),
       ].join('\n'),
     })
   }

@@ -81,23 +81,28 @@ export function secretListHtml(
   return `\n<h2>${escape(texts.kept)}</h2>\n<ul class="sessions">\n${items.join('\n')}\n</ul>`
 }
 
-/** The HTML of a form in which a person enters a password. */
+/**
+ * The HTML of a form in which a person enters a password. A name that is known is in a field too,
+ * which password managers look for.
+ */
 export function signInFormHtml({
   action,
   fields,
-  inputs,
+  labels,
+  known,
   send,
 }: {
   readonly action: string
   readonly fields: Readonly<Record<string, string>>
-  /** The labels by name. */
-  readonly inputs: { readonly username?: string; readonly password: string }
+  readonly labels: { readonly username: string; readonly password: string }
+  readonly known: string | undefined
   readonly send: string
 }): string {
-  const entered = Object.entries(inputs).map(([name, label]) => {
+  const entered = (['username', 'password'] as const).map((name) => {
     const isPassword = name === 'password'
     const [type, autocomplete] = isPassword ? ['password', 'current-password'] : ['text', 'username']
-    return `<p><label for="${name}">${escape(label)}</label><input id="${name}" name="${name}" type="${type}" autocomplete="${autocomplete}" maxlength="1024" required></p>`
+    const state = isPassword || known === undefined ? 'maxlength="1024" required' : `value="${escape(known)}" readonly`
+    return `<p><label for="${name}">${escape(labels[name])}</label><input id="${name}" name="${name}" type="${type}" autocomplete="${autocomplete}" ${state}></p>`
   })
   return formHtml(action, fields, { text: send, kind: 'first' }, entered.join(''))
 }

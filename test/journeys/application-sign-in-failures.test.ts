@@ -202,7 +202,7 @@ test('A person without the claim gets the form', async (t) => {
 
   assert.match((await jane.get(`${world.url}/orders`)).body, /<title>Sign in<\/title>/)
 
-  assert.deepEqual([application.attempts.length, reasons(world)], [0, ['a claim for the sign-in is missing']])
+  assert.deepEqual([application.attempts.length, reasons(world)], [0, ['a claim for password is missing']])
 })
 
 for (const [what, coding, page] of [

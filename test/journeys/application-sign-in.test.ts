@@ -180,6 +180,7 @@ test('A person is asked once, and every later session is signed in without a que
 
   const page = await jane.get(`${world.url}/orders?page=2&x=a%26b`)
   assert.match(page.body, /Your password for orders \(127\.0\.0\.1:\d+\)/)
+  assert.match(page.body, /<input id="username" [^>]* value="jane" readonly>/)
   assert.match(
     page.body,
     /is stored encrypted, is sent only to this application to sign you in, and is deleted in 30 minutes/,
