@@ -144,11 +144,11 @@ const table = {
     page: 'bad-request',
     means:
       'a request had a key of a person that has ended, was never made, or is for another upstream, or the rule accepts no keys',
-    todo: 'let the person make a new key on the page with the sessions; otherwise the reason says which rule or upstream it is',
+    todo: 'see the reason: where a key has ended, let the person make a new one on the page with the sessions; where the rule accepts no keys, write keys: true in it',
   },
   ERR_KEY_NOT_MADE: {
     status: 403,
-    text: 'No key was made. You have to sign in as the same person, and may have a limited number of keys.',
+    text: 'No key was made. You have to sign in as the same person, and the number of your keys is limited.',
     page: 'sign-in-failed',
     means:
       'a person may not make a key: the sign-in was that of another person, or keys.require or keys.per_person of the upstream does not allow it',

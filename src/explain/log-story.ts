@@ -31,12 +31,12 @@ export class LogStory {
   /** Adds a line of the log. A prefix that a container runtime writes is ignored. */
   add(text: string): void {
     const mayMatch = text.includes(this.#request)
-    const mayBeEnding = text.includes('"session.ended"')
+    const mayBeEnding = text.includes('"session.ended"') || text.includes('"key.ended"')
     if (!mayMatch && !mayBeEnding) return
     const line = parsed(text)
     if (line === undefined) return
     if (line['request'] === this.#request) this.#lines.push(line)
-    else if (line['msg'] === 'session.ended') this.#endings.set(line['session'], line)
+    else if (line['msg'] === 'session.ended' || line['msg'] === 'key.ended') this.#endings.set(line['session'], line)
   }
 
   /** `undefined` when the log has no line about the request. */
@@ -123,7 +123,8 @@ function byRule({ rule, rule_name }: LogLine): string {
 function endOf(line: LogLine): string {
   const text = (name: string) => String(line[name] ?? 'unknown')
   const what = `${text('method')} ${text('host')}${text('path')}`
-  const who = `${line['session'] === undefined ? 'without a session' : `with the session ${text('session')}`}, from ${text('client')}`
+  const held = line['caller'] === 'key' ? 'key' : 'session'
+  const who = `${line['session'] === undefined ? 'without a session' : `with the ${held} ${text('session')}`}, from ${text('client')}`
   const isOurs = line['upstream'] === undefined || text('code').startsWith('ERR_')
   const by = isOurs ? 'by the gateway' : `by ${text('upstream')}`
   const time = `after ${text('ms')} ms`
@@ -134,7 +135,7 @@ function endOf(line: LogLine): string {
 }
 
 function endingSentence(line: LogLine): string {
-  return `${String(line['time'])}  the session was ended (by: ${String(line['by'])})`
+  return `${String(line['time'])}  the ${line['msg'] === 'key.ended' ? 'key' : 'session'} was ended (by: ${String(line['by'])})`
 }
 
 /** What a code means to an operator, and what to do. */
@@ -146,7 +147,7 @@ export interface Advice {
 /** For each reason for which the gateway closes a stream or stops an exchange. */
 const adviceOnCut: Readonly<Record<CutReason, Advice>> = {
   session_ended: {
-    means: 'the session ended during the response, upload or WebSocket',
+    means: 'the session, or the key, ended during the response, upload or WebSocket',
     todo: 'nothing: an ending closes these on purpose',
   },
   going_away: { means: 'the gateway was stopped', todo: 'nothing: clients reconnect' },

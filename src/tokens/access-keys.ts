@@ -69,7 +69,7 @@ export class AccessKeys {
     address: string,
   ): KeyIdentity | Promise<KeyIdentity> {
     const id = sessionIdFromAccessKey(text)
-    if (id === undefined) return { kind: 'refused', why: 'it is not exactly one key: copy the whole key' }
+    if (id === undefined) return { kind: 'refused', why: 'it is not a complete key: copy all of it' }
     const key = sessionKey(id)
     for (const realm of realms) {
       const session = realm.sessions.findInMemory(key)

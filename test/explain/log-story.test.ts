@@ -47,7 +47,16 @@ test('The story of a stream that ended with its session says what ended the sess
 
   assert.match(story?.told[0] ?? '', /status 200 by orders after 12\.5 ms, but the client did not receive all of it$/)
   assert.match(story?.told[1] ?? '', /the session was ended \(by: logout_token\)/)
-  assert.match(story?.advice?.means ?? '', /the session ended during/)
+  assert.match(story?.advice?.means ?? '', /the session, or the key, ended during/)
+})
+
+test('The story of a stream that ended with its key says what ended the key', () => {
+  const ending = { time: 't', msg: 'key.ended', audit: true, by: 'person', session: 'k' }
+
+  const story = storyOf('one', [ending, { ...ended, caller: 'key', code: 'session_ended', aborted: true }])
+
+  assert.match(story?.told[0] ?? '', /, with the key k, from /)
+  assert.match(story?.told[1] ?? '', /the key was ended \(by: person\)/)
 })
 
 test('The story says that the client closed the connection', () => {
