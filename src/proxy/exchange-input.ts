@@ -20,7 +20,7 @@ export interface ExchangeInput extends Incoming {
    * @param setCookies the `Set-Cookie` values of the response; none after a failure
    */
   readonly replace?: ((setCookies: readonly string[]) => void) | undefined
-  /** Looks at the response before the client gets it. Absent: nothing does. */
+  /** Looks at the response before the client gets it. Absent: it is passed on as it arrives. */
   readonly watch?: ResponseWatch | undefined
   /** Takes the place of the content of the request, which was read already. */
   readonly content?: ReplacedContent | undefined

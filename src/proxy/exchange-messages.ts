@@ -74,8 +74,8 @@ function cookieScope({ facts: { host, target } }: ExchangeInput, { fields }: Ups
 }
 
 /**
- * What a page gets that a person has opened. A page without a session has no end to speak of, and a
- * program with a key has none of its cookies.
+ * The notice in a page that a person has opened. A page without a session has no end to announce,
+ * and a program with a key has no session cookie.
  */
 function noticeFor({ pass, facts }: ExchangeInput, notice: SessionNotice): SessionNotice | undefined {
   return pass.session !== undefined && pass.caller === undefined && facts.isPage ? notice : undefined

@@ -16,10 +16,7 @@ import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
 import { loopField } from './passed-fields.ts'
 import type { Upstream } from './upstream.ts'
 
-/**
- * How much content of a response is read that nobody wants, so that its connection can be used
- * again.
- */
+/** How much unused content of a response is read, so that its connection can be used again. */
 const maxDroppedBytes = 4096
 
 /** A request that the gateway itself sends to an upstream, at its public address. */
@@ -72,13 +69,13 @@ export function ownRequest(request: OwnRequest, upstream: Upstream, config: Upst
 export interface OwnResponse {
   readonly status: number
   readonly fields: RawFields
-  /** Empty when nobody wants it. */
+  /** Empty without `maxContentBytes`. */
   readonly content: Buffer
 }
 
 interface OwnExchangeOptions {
   readonly timeoutMs: number
-  /** The most content that is read, in bytes. Absent: nobody wants it. */
+  /** The most content that is read, in bytes. Absent: the content is not used. */
   readonly maxContentBytes?: number
 }
 

@@ -157,7 +157,7 @@ export class ExchangedTokens {
 
   /**
    * Revokes what was held of an ended session or access token.
-   * @returns whether it does: not after a renewal
+   * @returns `false` after a renewal: nothing is revoked then
    */
   async #revoke({ key, audience, person, hasEnded, tokens }: Held): Promise<boolean> {
     const isSession = hasEnded === undefined

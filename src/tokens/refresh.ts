@@ -74,7 +74,7 @@ async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promi
     await parts.endings.endOne(current.key, 'invalid_grant')
     return undefined
   }
-  // A key outlives the session at the provider, whose end the provider says.
+  // `session_expires_at` is the end of the session at the provider, which a key outlives.
   const { session_expires_at = current.record.session_expires_at } = current.record.key ? {} : refreshed
   if (session_expires_at !== undefined && session_expires_at <= parts.clock.now()) {
     await parts.endings.endOne(current.key, 'session_expiry')

@@ -43,7 +43,7 @@ for (const [what, html, controls] of [
   ['the first of equal attributes', form('<input name=x name=y value=1 value=2>'), [['x', '1']]],
   ['a form beside a search', `<form><input name=u><input name=p></form>${form()}`, []],
 ] as const)
-  test(`A form is sent like a browser does: ${what}`, () => {
+  test(`A form has what a browser would send: ${what}`, () => {
     const found = findForm(html, names)
 
     const others =

@@ -13,7 +13,7 @@ import { formsOf, sendForm } from '../support/session-page.ts'
 import { installDebian, Missing } from './installed.ts'
 import { dataFolder, startProgram } from './programs.ts'
 
-// Programs as they are, which cannot sign in with a browser, with keys of a person.
+// Real programs that cannot sign in with a browser send keys of a person.
 
 const programs = {
   git: '/usr/bin/git',

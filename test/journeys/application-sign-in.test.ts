@@ -288,7 +288,7 @@ test('No page of another site enters a password, or leads elsewhere', async (t) 
   assert.equal((await post('same-origin', '/orders?a=1')).headers['location'], '/orders?a=1')
 })
 
-test('The wrong password of a technical account is sent once, whoever signs in', async (t) => {
+test('The wrong password of a technical account is sent once for all people', async (t) => {
   const { application, world } = await worldWith(t, `${form}, ${robot}`, 'redirect', { store: 'redis', replicas: 2 })
 
   for (const person of ['jane', 'noa', 'zoe']) {
@@ -354,7 +354,7 @@ test('The session keeps the cookies of session_cookies only', async (t) => {
   assert.match(String(seen), /^browser=[\w-]{36}; APP=[\w-]{36}$/)
 })
 
-test('What is left to do after a session has no credentials of an application', () => {
+test('The logout jobs of a session have no credentials of an application', () => {
   const upstreams = [
     {
       name: 'orders',

@@ -152,7 +152,7 @@ for (const [what, status, outcome, attempts] of [
   ['responds with 429', 429, 'unreachable', 4],
   ['refuses the client', 401, 'refused', 1],
 ] as const)
-  test(`When the provider ${what}, the revocation is given up: ${outcome}`, async (t) => {
+  test(`When the provider ${what}, the outcome of the revocation is ${outcome}`, async (t) => {
     replacePauses(t, { retryRevocationsMs: 5 })
     const { world, tokens, jane } = await start(t)
     await jane.get(`${world.url}/page`)

@@ -211,7 +211,7 @@ test('The sign-in for a key is fresh, and as strong as keys.acr_values says', as
   assert.doesNotMatch(stale.body, /ghk_/)
 })
 
-test('Of two keys that are made at the same time, the one too many is refused', async (t) => {
+test('Two keys are made at the same time: the one beyond per_person is refused', async (t) => {
   const world = await startKeyWorld(t, {
     upstreamSettings: 'keys: { per_person: 1 }\n    rules: [{ path: /echo, keys: true }]',
   })
@@ -255,7 +255,7 @@ test('The end of the other sessions leaves keys, and the end of a key leaves the
   assert.equal(world.provider.sessions().length, 1)
 })
 
-test('The end of the session that the provider says (session_expiry) is none of a key', async (t) => {
+test('The session_expiry of the provider does not end a key', async (t) => {
   const session_expiry = Math.floor(Date.now() / 1000) + 100
   const world = await startKeyWorld(t, {
     provider: {

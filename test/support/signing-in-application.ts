@@ -33,8 +33,8 @@ export interface SigningInApplication {
 export type Asking = 'redirect' | 'page' | 'json' | 'basic'
 
 /**
- * An application whose only door is its own sign-in. The form has a token that belongs to a cookie.
- * A page says who is signed in.
+ * An application that signs people in only with its own form. The form has a token that belongs to
+ * a cookie. A page says who is signed in.
  */
 export async function startSigningInApplication(
   t: TestContext,

@@ -50,7 +50,7 @@ test('Many tokens are revoked a few at a time, each once', async (t) => {
   assert.deepEqual([asked.length, most()], [50, 8])
 })
 
-test('A token that fails delays no other one for long, and is given up', async (t) => {
+test('A token that fails delays no other one for long, and is dropped', async (t) => {
   const { revocations, asked, recorded } = start(t, async (token) => (token === 'token 0' ? away() : 'revoked'))
 
   revocations.add(many(20))
@@ -59,7 +59,7 @@ test('A token that fails delays no other one for long, and is given up', async (
   assert.deepEqual([asked.length, recorded.at(-1)], [23, 'unreachable'])
 })
 
-test('A provider is asked again after the pause that it wishes', async (t) => {
+test('A provider is asked again after the pause that it requests', async (t) => {
   const wishes = new Response(null, { status: 503, headers: { 'retry-after': '600' } })
   const { revocations, asked, recorded } = start(t, () =>
     Promise.reject(new NotRevokedError(new Error('503', { cause: wishes }))),

@@ -333,7 +333,7 @@ export class Sessions {
 
   /**
    * How long a session lasts at most, in ms. Without a refresh token, nothing tells the gateway
-   * that the account of an access key is gone, so that lasts no longer than a session.
+   * that the account of an access key is gone, so the key lasts no longer than a session.
    */
   #lifetimeOf({ key, tokens }: Pick<SessionRecord, 'key' | 'tokens'>): number {
     const { absoluteTimeoutMs } = this.#parts.config

@@ -103,7 +103,7 @@ export interface CountedSignIn {
   readonly replaced: readonly SessionKey[]
   /** Creates the session; `undefined` when a Logout Token for it has arrived. */
   readonly create: () => Promise<SessionId | undefined>
-  /** It is a key for this upstream, of which a person has a number of its own. */
+  /** The session is that of a key for this upstream. A person may have `count` of them. */
   readonly key?: { readonly upstream: string; readonly count: number }
   readonly cause?: Cause | undefined
 }
