@@ -379,7 +379,7 @@ export class Pages {
       return this.#renderer.page({ ...this.#textOf(options, say, status), page, urls: this.#urls(options), inFrame })
     }
     const say = ({ signInFailed, stepUp, errors }: Messages) =>
-      code === 'ERR_STEP_UP_UNMET'
+      code === 'ERR_STEP_UP_UNMET' || code === 'ERR_KEY_NOT_MADE'
         ? { title: errors[code], text: stepUp.unmet }
         : { title: signInFailed, text: errors[code] }
     const { kept, stepUp } = options

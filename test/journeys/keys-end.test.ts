@@ -189,6 +189,7 @@ test('Another person at the provider gets no key, and what the gateway then has 
 
   assert.equal(refused.status, 403)
   assert.doesNotMatch(refused.body, /ghk_/)
+  assert.doesNotMatch(refused.body, /You are not signed in/)
   await until('the tokens are revoked', () => world.provider.hits('/oauth/revoke') === 1)
   const failed = auditEventsIn(world.replicas[0]?.log ?? []).find(({ message }) => message === 'sign_in.failed')
   assert.equal(failed?.fields['code'], 'ERR_KEY_NOT_MADE')
