@@ -1,4 +1,5 @@
-import type { Redis } from 'ioredis'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Redis } from 'ioredis'
 import { reason } from '../../../core/errors.ts'
 import type { Log } from '../../../observe/log.ts'
 import { CommandRejected, type RedisConnection } from './redis-connection.ts'
@@ -6,6 +7,8 @@ import type { ScriptName } from './scripts.ts'
 
 /** How long one `WAIT` may block the connection, in ms: the scripts of other endings wait too. */
 const longestWaitMs = 100
+/** The pause until the node of a slot is looked for again, in ms. */
+const lookAgainMs = 20
 
 /** The reply of a script, and a promise that replicas have its writes too. */
 export interface AcknowledgedWrite {
@@ -72,15 +75,22 @@ export class AcknowledgedWrites {
 
   /**
    * The server that has taken over a hash tag. ioredis follows the redirection of a read, and then
-   * knows it. A node that does not know it yet may make ioredis forget it once more.
+   * knows it. A node that does not know it yet may make ioredis forget it once more, or redirect
+   * the read back.
    */
   async #successor(former: Redis, tag: string, { key, until }: { key: string; until: number }): Promise<Redis> {
-    do {
-      await this.#connection.reply(this.#connection.redis.exists(key))
-      const server = this.#connection.serverOf(tag)
-      if (server !== former) return server
-    } while (performance.now() < until)
-    throw this.#connection.unavailable('the node of this slot is unknown')
+    for (;;) {
+      const found = await this.#ownerOf(tag, key).catch((error: unknown) => error)
+      if (found instanceof Redis && found !== former) return found
+      if (performance.now() >= until)
+        throw found instanceof Redis ? this.#connection.unavailable('the node of this slot is unknown') : found
+      await wait(lookAgainMs)
+    }
+  }
+
+  async #ownerOf(tag: string, key: string): Promise<Redis> {
+    await this.#connection.reply(this.#connection.redis.exists(key))
+    return this.#connection.serverOf(tag)
   }
 
   #wait(server: Redis, waiting: Waiting): void {
