@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Redis } from 'ioredis'
 import { auditEventsIn } from '../support/audit-schema.ts'
 import { goOn } from '../support/form-browser.ts'
 import { freePort } from '../support/free-port.ts'
@@ -14,6 +15,7 @@ import {
   startKeyWorld,
   withOfflineTokens,
 } from '../support/key-world.ts'
+import { startSentinel } from '../support/redis-sentinel.ts'
 import { formsOf, press, sendForm } from '../support/session-page.ts'
 import { openEventStream } from '../support/streams.ts'
 import { audience, caep, startTransmitter } from '../support/transmitter.ts'
@@ -74,6 +76,50 @@ test('A security event about the person ends the key, one about the session does
     assert.equal(await works(world, key), expected[index])
   }
   assert.deepEqual(endings(world), ['signal'])
+})
+
+test('A request for Global Token Revocation ends the keys of its person only', async (t) => {
+  const { issuer, metadata, token } = await startTransmitter(t)
+  const world = await startKeyWorld(t, {
+    providerSettings: `global_token_revocation: { issuer: "${issuer}", jwks_uri: "${String(metadata['jwks_uri'])}", signing_alg: ES256 }`,
+  })
+  const key = await makeKey(await signedIn(world), world)
+  const url = `${world.url}/.gatehouse/global-token-revocation`
+  const revoke = (sub: string) => {
+    const bearer = token(
+      { aud: url, exp: Math.floor(Date.now() / 1000) + 300 },
+      { header: { typ: 'global-token-revocation+jwt' } },
+    )
+    const sub_id = { format: 'iss_sub', iss: world.provider.issuer, sub }
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${bearer}` }
+    return fetch(url, { method: 'POST', headers, body: JSON.stringify({ sub_id }) })
+  }
+
+  assert.equal((await revoke('samir')).status, 204)
+  assert.equal(await works(world, key), true)
+  assert.equal((await revoke('jane')).status, 204)
+  assert.equal(await works(world, key), false)
+})
+
+test('A failover of Redis keeps a key, and an ended one stays ended', async (t) => {
+  const setup = await startSentinel(t)
+  const world = await startKeyWorld(t, { sentinel: setup })
+  await world.startReplica()
+  const jane = await signedIn(world)
+  const [kept, ended] = [await makeKey(jane, world, { name: 'kept' }), await makeKey(jane, world, { name: 'ended' })]
+  await press(jane, await jane.get(world.page), /^End the key ended$/)
+
+  const primary = new Redis(setup.servers[0].port, '127.0.0.1')
+  t.after(() => primary.disconnect())
+  primary.on('error', () => {})
+  // The replica has all writes before this one, too.
+  await primary.set('last', '1')
+  assert.equal(await primary.wait(1, 30_000), 1)
+
+  await setup.servers[0].kill()
+
+  for (const at of world.replicas) await until('the key works again', () => works(at, kept))
+  for (const at of world.replicas) assert.equal((await send(`${at.url}/echo`, basic(ended))).status, 401)
 })
 
 test('A key ends by itself: when nobody uses it, and at its end', async (t) => {

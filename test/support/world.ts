@@ -13,6 +13,7 @@ import { formatDiagnostics } from './diagnostics.ts'
 import { freePort } from './free-port.ts'
 import { replacePauses } from './pauses.ts'
 import { startProvider, type TestProvider, type TestProviderOptions } from './provider.ts'
+import type { SentinelSetup } from './redis-sentinel.ts'
 import { startRedis, type RedisServer } from './redis.ts'
 
 export interface LogLine {
@@ -59,6 +60,8 @@ export interface WorldOptions {
   readonly replicas?: number
   /** The Redis of another world, to share it. */
   readonly redis?: RedisServer | undefined
+  /** The sessions are in the Redis of this Sentinel. */
+  readonly sentinel?: SentinelSetup
   /** YAML below `redis:`, on one line. */
   readonly redisSettings?: string
   readonly client_id?: string
@@ -105,6 +108,13 @@ export const secrets = {
   SESSION_KEY: Buffer.alloc(32, 7).toString('base64'),
   PHPMYADMIN_PASSWORD: 'a password that only the gateway knows',
   SIGNALS_AUTHORIZATION: 'Bearer the token of the stream',
+}
+
+/** The value of `session.store`. */
+function storeOf(redis: RedisServer | undefined, { sentinel, redisSettings = '' }: WorldOptions): string {
+  if (sentinel !== undefined)
+    return `{ redis: { sentinels: ["127.0.0.1:${sentinel.sentinel.port}"], name: ${sentinel.name}, ${redisSettings} } }`
+  return redis === undefined ? 'memory' : `{ redis: { url: "${redis.url}", ${redisSettings} } }`
 }
 
 /**
@@ -218,7 +228,7 @@ provider:
   ${options.providerSettings ?? ''}
 session:
   ${options.hasGeneratedKeys === true ? '' : 'keys: [{ env: SESSION_KEY }]'}
-  store: ${redis === undefined ? 'memory' : `{ redis: { url: "${redis.url}", ${options.redisSettings ?? ''} } }`}
+  store: ${storeOf(redis, options)}
   ${options.session ?? ''}
 upstreams:
   orders:
