@@ -98,7 +98,7 @@ function tokenOf(who: Identity): TokenIdentity {
   return { kind: 'accepted', key, audience, record, clockToleranceMs: who.realm.clockToleranceMs, isOver: () => false }
 }
 
-/** The key of a person with these claims. Nobody knows the keys of the gateway. */
+/** The person of `--as` has the key of the request: `explain` reads no stored keys. */
 function keyOf(who: Identity): KeyIdentity {
   if (who.kind !== 'signed_in')
     return { kind: 'refused', why: 'present, and not looked up: explain knows the claims of --as only' }

@@ -84,7 +84,7 @@ export interface ApplicationSignInPage {
   /** The application has refused the password before. */
   readonly wasRefused: boolean
   readonly rememberMs: number
-  /** The page where the person can remove the password. Absent: there is none. */
+  /** The page where the person can remove the password. Absent: people have no such page. */
   readonly sessions: string | undefined
 }
 

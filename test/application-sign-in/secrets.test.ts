@@ -80,5 +80,5 @@ for (const [claims, text] of [
   [{ a: ['x'], b: 7 }, undefined],
   [{ a: true, b: 7 }, undefined],
 ] as const)
-  test(`A text has all its claims, or there is none: ${JSON.stringify(claims)}`, () =>
+  test(`A text without one of its claims is missing: ${JSON.stringify(claims)}`, () =>
     assert.equal(textOf([['a'], '\\', ['b']], claims), text))

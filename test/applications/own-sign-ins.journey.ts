@@ -163,7 +163,7 @@ async function startMediaWiki(t: TestContext): Promise<Application> {
   cpSync('/usr/share/mediawiki', program, { recursive: true, dereference: true, filter })
   mkdirSync(data)
   const options = ['--dbtype', 'sqlite', '--dbpath', data, '--scriptpath', '', '--server', 'http://localhost']
-  run(['php', join(program, 'maintenance', 'install.php'), ...options, '--pass', 'nobody uses it', 'Intranet', 'Root'])
+  run(['php', join(program, 'maintenance', 'install.php'), ...options, '--pass', 'an unused password', 'Intranet', 'Root'])
   appendFileSync(
     join(program, 'LocalSettings.php'),
     `\n$wgServer = 'http://' . ($_SERVER['HTTP_HOST'] ?? 'localhost');\n$wgGroupPermissions['*']['read'] = false;\n$wgPasswordAttemptThrottle = [];\n`,
@@ -195,7 +195,7 @@ require_once ABSPATH . 'wp-settings.php';
   )
   run(['php'], {
     input: `<?php define('WP_INSTALLING', true); require '${program}/wp-load.php'; require ABSPATH . 'wp-admin/includes/upgrade.php';
-    wp_install('Intranet', 'root', 'root@example.com', true, '', 'nobody uses it'); ${people.join('\n')}`,
+    wp_install('Intranet', 'root', 'root@example.com', true, '', 'an unused password'); ${people.join('\n')}`,
   })
   return startPhp(t, program, '/readme.html')
 }

@@ -16,7 +16,7 @@ const schema = JSON.parse(readFileSync(new URL('../../schemas/audit-event.schema
 }
 const ajv = new Ajv({ allErrors: true, strict: true })
 /**
- * `audit.dropped` is written when nobody reads the log. `journeys/application-sign-in` has the
+ * `audit.dropped` is written when nothing reads the log. `journeys/application-sign-in` has the
  * events about sign-ins at applications. `journeys/access-tokens`, `journeys/service-accounts` and
  * `journeys/client-certificates` have the events about callers, `device/stolen-cookies` those about
  * bound sessions, and `signals` those about security events.

@@ -122,7 +122,7 @@ test('A failover of Redis keeps a key, and an ended one stays ended', async (t) 
   for (const at of world.replicas) assert.equal((await send(`${at.url}/echo`, basic(ended))).status, 401)
 })
 
-test('A key ends by itself: when nobody uses it, and at its end', async (t) => {
+test('A key ends by itself: when no program uses it, and at its end', async (t) => {
   const world = await startKeyWorld(t, {
     upstreamSettings: `keys: { for_at_most: 3d, idle: 1d }
     rules: [{ path: /echo, keys: true }]`,
