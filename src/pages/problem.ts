@@ -80,7 +80,7 @@ export function refusalHeaders(
 type Credentials = Pick<ProblemOptions, 'stepUp' | 'bearer' | 'offersBasic' | 'isCaller'>
 
 /** RFC 7617 §2.1. */
-const basicChallenge = 'Basic realm="service-account", charset="UTF-8"'
+const basicChallenge = 'Basic realm="account or key", charset="UTF-8"'
 
 /**
  * The challenges for people, for access tokens and for service accounts in one field (RFC 9110

@@ -30,7 +30,7 @@ test('A service account is checked for another proxy, and its secret is not for 
   assert.ok(String(passed.headers['x-envoy-auth-headers-to-remove']).split(', ').includes('authorization'))
   assert.deepEqual(
     [refused.status, refused.headers['www-authenticate']],
-    [401, 'Basic realm="service-account", charset="UTF-8"'],
+    [401, 'Basic realm="account or key", charset="UTF-8"'],
   )
   const [event] = (world.replicas[0]?.log ?? []).filter(({ message }) => message === 'caller.refused')
   assert.deepEqual([event?.fields['account'], event?.fields['asked_by']], ['backup', '127.0.0.1'])

@@ -79,7 +79,7 @@ test('A service account reaches the application with its claims, without its sec
 
 test('Without credentials, a program is offered Basic, and a browser never', async (t) => {
   const world = await start(t)
-  const basic = 'Basic realm="service-account", charset="UTF-8"'
+  const basic = 'Basic realm="account or key", charset="UTF-8"'
 
   assert.equal((await world.send('/export/x')).challenge, `${basic}, Gatehouse realm="sign-in"`)
   assert.equal(
@@ -254,6 +254,6 @@ test('Unusual requests with credentials are decided in the same way', async (t) 
     'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==',
   ]
   const refused = await raw(world, get, to, ...upgrade, `Authorization: ${wrong}`)
-  assert.match(refused, /^HTTP\/1\.1 401[^]*WWW-Authenticate: Basic realm="service-account"/i)
+  assert.match(refused, /^HTTP\/1\.1 401[^]*WWW-Authenticate: Basic realm="account or key"/i)
   assert.ok(!JSON.stringify([world.gateway.log, world.gateway.access]).includes(good.slice(6)))
 })
