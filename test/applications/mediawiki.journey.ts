@@ -18,7 +18,15 @@ async function startMediaWiki(t: TestContext) {
   })
   mkdirSync(data)
   const options = ['--dbtype', 'sqlite', '--dbpath', data, '--scriptpath', '', '--server', 'http://localhost']
-  run(['php', join(program, 'maintenance', 'install.php'), ...options, '--pass', 'an unused password', 'Intranet', 'Root'])
+  run([
+    'php',
+    join(program, 'maintenance', 'install.php'),
+    ...options,
+    '--pass',
+    'an unused password',
+    'Intranet',
+    'Root',
+  ])
   // The address of the test is known only when the gateway runs.
   const settings = blockOf('mediawiki', 'php').replace(
     "'https://wiki.example.com'",

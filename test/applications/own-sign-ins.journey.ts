@@ -163,7 +163,15 @@ async function startMediaWiki(t: TestContext): Promise<Application> {
   cpSync('/usr/share/mediawiki', program, { recursive: true, dereference: true, filter })
   mkdirSync(data)
   const options = ['--dbtype', 'sqlite', '--dbpath', data, '--scriptpath', '', '--server', 'http://localhost']
-  run(['php', join(program, 'maintenance', 'install.php'), ...options, '--pass', 'an unused password', 'Intranet', 'Root'])
+  run([
+    'php',
+    join(program, 'maintenance', 'install.php'),
+    ...options,
+    '--pass',
+    'an unused password',
+    'Intranet',
+    'Root',
+  ])
   appendFileSync(
     join(program, 'LocalSettings.php'),
     `\n$wgServer = 'http://' . ($_SERVER['HTTP_HOST'] ?? 'localhost');\n$wgGroupPermissions['*']['read'] = false;\n$wgPasswordAttemptThrottle = [];\n`,
