@@ -219,7 +219,10 @@ export interface ApplicationSignInConfig extends Pick<
   'token' | 'rememberMs' | 'timeoutMs' | 'asks' | 'success' | 'refusal'
 > {
   readonly kind: 'form' | 'json' | 'basic'
-  /** Path and query of the page with the form, as clients use them. Absent: the application has no such page. */
+  /**
+   * Path and query of the page with the form, as clients use them. Absent: the application has no
+   * such page.
+   */
   readonly page: string | undefined
   /** Where the form or the JSON is sent to. */
   readonly action: string
