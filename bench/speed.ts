@@ -16,7 +16,7 @@ import { haproxy } from './contenders/haproxy.ts'
 import { modAuthOpenidc } from './contenders/mod-auth-openidc.ts'
 import { nginx } from './contenders/nginx.ts'
 import { oauth2Proxy } from './contenders/oauth2-proxy.ts'
-import { svgOf } from './growth/chart.ts'
+import { svgOf, svgOfBars } from './growth/chart.ts'
 import { hasSection, replaceSection } from './page.ts'
 import { table } from './report.ts'
 import type { Figure, Plan } from './rounds.ts'
@@ -116,10 +116,11 @@ async function carryOut(scenario: Scenario): Promise<void> {
     },
     options: { node },
     print: (text) => void paragraphs.push(text),
-    draw: (chart) => {
+    draw: (picture) => {
       const file = `images/performance/${scenario.name}.svg`
-      paragraphs.push(`![${chart.title}](${file})`)
-      if (values.write) writeFileSync(fileURLToPath(new URL(`../docs/${file}`, import.meta.url)), svgOf(chart))
+      paragraphs.push(`![${picture.title}](${file})`)
+      const svg = 'lines' in picture ? svgOf(picture) : svgOfBars(picture)
+      if (values.write) writeFileSync(fileURLToPath(new URL(`../docs/${file}`, import.meta.url)), svg)
     },
     facts,
   }
@@ -189,7 +190,8 @@ function today(): string {
 }
 
 function processor(): string {
-  return `${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}`
+  const model = cpus()[0]?.model ?? 'unknown processor'
+  return `${cpus().length} × ${model.replaceAll(/\(R\)| Processor\b/g, '')}`
 }
 
 /** What each contender runs with. */

@@ -11,6 +11,17 @@ export interface Chart {
   readonly lines: readonly Line[]
 }
 
+/** Values that are compared, in groups. */
+export interface Bars {
+  readonly title: string
+  readonly groups: readonly { readonly name: string; readonly bars: readonly Bar[] }[]
+}
+
+interface Bar {
+  readonly name: string
+  readonly value: number
+}
+
 const [width, height] = [760, 380]
 const area = { left: 64, right: 500, top: 60, bottom: 324 }
 /** Colors that can be told apart on white and on black, also with a color vision deficiency. */
@@ -28,11 +39,7 @@ export function svgOf({ title, xName, yName, lines }: Chart): string {
     Math.round((from + ((Math.log10(value) - low) / (high - low)) * (to - from)) * 10) / 10
   const x = (value: number) => at(value, xs, area.left, area.right)
   const y = (value: number) => at(Math.max(value, 10 ** ys[0]), ys, area.bottom, area.top)
-  const parts = [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="${escaped(title)}">`,
-    `<title>${escaped(title)}</title><style>${style}</style>`,
-    `<rect class="paper" width="${width}" height="${height}" rx="8"/><text class="title" x="16" y="26">${escaped(title)}</text>`,
-  ]
+  const parts = frame(title, height)
   for (const tick of ticksOf(ys))
     parts.push(
       `<path class="grid" d="M${area.left} ${y(tick)}H${area.right}"/><text x="${area.left - 8}" y="${y(tick) + 4}" text-anchor="end">${shortNumber(tick)}</text>`,
@@ -61,6 +68,38 @@ export function svgOf({ title, xName, yName, lines }: Chart): string {
     )
   }
   return `${parts.join('\n')}\n</svg>\n`
+}
+
+/** Each group has a scale of its own, from zero. A bar has the same color in all groups. */
+export function svgOfBars({ title, groups }: Bars): string {
+  const [left, longest, row] = [250, 400, 24]
+  const colorOf = new Map<string, string | undefined>()
+  const body: string[] = []
+  let y = 62
+  for (const { name, bars } of groups) {
+    const most = Math.max(...bars.map(({ value }) => value), Number.MIN_VALUE)
+    body.push(`<text class="title" x="16" y="${y}">${escaped(name)}</text>`)
+    for (const bar of bars) {
+      y += row
+      if (!colorOf.has(bar.name)) colorOf.set(bar.name, colors[colorOf.size % colors.length])
+      const length = Math.round((bar.value / most) * longest)
+      body.push(
+        `<text x="${left - 8}" y="${y}" text-anchor="end">${escaped(bar.name)}</text>`,
+        `<rect x="${left}" y="${y - 13}" width="${Math.max(length, 1)}" height="16" rx="2" fill="${colorOf.get(bar.name)}"/>`,
+        `<text x="${left + length + 8}" y="${y}">${shortNumber(bar.value)}</text>`,
+      )
+    }
+    y += row + 14
+  }
+  return `${[...frame(title, y), ...body].join('\n')}\n</svg>\n`
+}
+
+function frame(title: string, tall: number): string[] {
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${tall}" role="img" aria-label="${escaped(title)}">`,
+    `<title>${escaped(title)}</title><style>${style}</style>`,
+    `<rect class="paper" width="${width}" height="${tall}" rx="8"/><text class="title" x="16" y="26">${escaped(title)}</text>`,
+  ]
 }
 
 type Range = readonly [low: number, high: number]

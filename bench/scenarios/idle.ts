@@ -8,7 +8,7 @@ import { exactTreeMicros, proportionalBytes, waits } from '../usage.ts'
 import type { Bench, Scenario } from './scenario.ts'
 
 /** A gateway counts as idle when it had no request for this long, in ms. */
-const untilIdleMs = 20_000
+export const untilIdleMs = 20_000
 /** How many sidecars one machine has besides. */
 const sidecars = 20
 
@@ -20,8 +20,9 @@ export const idle: Scenario = {
   name: 'idle',
   title: 'An idle sidecar',
   async run(bench) {
-    const { contenders, plan, print, facts } = bench
+    const { contenders, plan, print, draw, facts } = bench
     const rows: string[][] = []
+    const bars: { name: string; cpu: number; memory: number }[] = []
     for (const contender of contenders.values()) {
       if (!contender.signsIn) continue
       const first = await startOne(bench, contender)
@@ -43,6 +44,11 @@ export const idle: Scenario = {
       await wait(untilIdleMs)
       const all = [first, ...others].reduce((sum, { pid }) => sum + proportionalBytes(pid), 0)
       await Promise.all([first, ...others].map((each) => each.stop()))
+      bars.push({
+        name: contender.title,
+        cpu: figureOf(rounds, ({ usedMs }) => usedMs).value,
+        memory: all / (sidecars + 1) / 2 ** 20,
+      })
       const mib = (bytes: number) => (bytes / 2 ** 20).toFixed(1)
       rows.push([
         contender.title,
@@ -62,6 +68,14 @@ export const idle: Scenario = {
       'quiet rounds',
     ]
     print(table(heads, rows))
+    const group = (name: string, of: 'cpu' | 'memory') => ({
+      name,
+      bars: bars.map((each) => ({ name: each.name, value: each[of] })),
+    })
+    draw({
+      title: 'A gateway without requests',
+      groups: [group('CPU ms a minute', 'cpu'), group(`memory MiB, each of ${sidecars + 1}`, 'memory')],
+    })
     print('Memory is the proportional set: what processes share counts in parts.')
   },
 }

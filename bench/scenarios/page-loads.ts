@@ -132,7 +132,7 @@ function cookiesOf(stand: Stand) {
   })
 }
 
-function printLoads({ print, facts }: Bench, measured: ReadonlyMap<Stand, readonly LoadsRound[]>): void {
+function printLoads({ print, draw, facts }: Bench, measured: ReadonlyMap<Stand, readonly LoadsRound[]>): void {
   const rows = [...measured].map(([{ contender, title }, rounds]) => {
     const cells = (['cold', 'warm'] as const).flatMap((kind) =>
       [0.5, 0.95].map((part) => {
@@ -147,6 +147,19 @@ function printLoads({ print, facts }: Bench, measured: ReadonlyMap<Stand, readon
     return [title, ...cells, quietness(rounds)]
   })
   print(table(['', 'cold: p50 ms', 'p95', 'warm: p50 ms', 'p95', 'quiet rounds'], rows))
+  const group = (name: string, column: number) => ({
+    name,
+    bars: rows.map((row) => ({ name: row[0] ?? '', value: Number(row[column]) })),
+  })
+  draw({
+    title: `A page with ${fileCount} files: from the start of the navigation to the load event, ms`,
+    groups: [
+      group('empty cache, p50', 1),
+      group('empty cache, p95', 2),
+      group('again, p50', 3),
+      group('again, p95', 4),
+    ],
+  })
 }
 
 type FirstPages = ReadonlyMap<Stand, readonly FirstPagesRound[]>

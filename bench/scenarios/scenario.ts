@@ -1,6 +1,6 @@
 import type { Bed } from '../bed.ts'
 import type { Contender, Setting } from '../contenders/contender.ts'
-import type { Chart } from '../growth/chart.ts'
+import type { Bars, Chart } from '../growth/chart.ts'
 import type { Plan } from '../rounds.ts'
 import type { Stand, StandOptions } from '../stand.ts'
 import type { Facts } from '../targets.ts'
@@ -28,7 +28,7 @@ export interface Bench {
   /** Adds a paragraph or a table to the report. */
   print(text: string): void
   /** Adds a picture to the report: with `--write`, its file takes the place of the earlier one. */
-  draw(chart: Chart): void
+  draw(picture: Chart | Bars): void
   /** The results so far that the targets refer to. */
   readonly facts: Facts
 }

@@ -1,9 +1,11 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { freePort } from '../../test/support/free-port.ts'
 import type { Listening } from '../contenders/contender.ts'
 import type { Line } from '../growth/chart.ts'
 import { table } from '../report.ts'
 import { settingOf } from '../stand.ts'
 import { ownBytes, proportionalBytes } from '../usage.ts'
+import { untilIdleMs } from './idle.ts'
 import { withRedis } from './requests.ts'
 import type { Scenario } from './scenario.ts'
 
@@ -25,6 +27,7 @@ export const sidecars: Scenario = {
       const points: { x: number; y: number }[] = []
       for (const count of counts) {
         while (running.length < count) running.push(await contender.start(bed, settingOf(await freePort(), options)))
+        await wait(untilIdleMs)
         const each = (of: (pid: number) => number) =>
           running.reduce((sum, { pid }) => sum + of(pid), 0) / count / 2 ** 20
         const proportional = each(proportionalBytes)
