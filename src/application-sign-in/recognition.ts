@@ -5,7 +5,7 @@ import { nameInSetCookie } from '../http/cookie-jar.ts'
 import type { Addresses } from '../proxy/addresses.ts'
 import type { OwnResponse } from '../proxy/own-exchange.ts'
 import { fieldValue, isHtmlPage } from '../proxy/session-notice.ts'
-import { findForm, type HtmlForm, type UnclearForm } from './html-form.ts'
+import type { HtmlForm, UnclearForm } from './html-form.ts'
 
 /** A response, perhaps without its content. */
 type Head = Pick<OwnResponse, 'status' | 'fields'> & Partial<OwnResponse>
@@ -56,9 +56,14 @@ export class Recognition {
   }
 
   /** The form of a page. `undefined`: the page has none. */
-  formIn({ fields, content }: OwnResponse, { addresses, url }: Place): PlacedForm | UnclearForm | undefined {
+  async formIn(
+    { fields, content }: OwnResponse,
+    { addresses, url }: Place,
+  ): Promise<PlacedForm | UnclearForm | undefined> {
     if (!isHtmlPage(fields)) return undefined
     const isUtf8 = isInUtf8(fieldValue(fields, 'content-type'), content)
+    // Only the forms of applications need a reader of HTML.
+    const { findForm } = await import('./html-form.ts')
     const form = findForm(content.toString(isUtf8 ? 'utf8' : 'latin1'), this.#names)
     if (form === undefined || 'unclear' in form) return form
     const target = URL.parse(addresses.response('location', form.action), url.href)
@@ -70,7 +75,7 @@ export class Recognition {
   }
 
   /** What the response to the sign-in means. */
-  outcomeOf(response: OwnResponse, place: Place): SignInOutcome {
+  async outcomeOf(response: OwnResponse, place: Place): Promise<SignInOutcome> {
     const { kind, success, refusal } = this.#signIn
     const { status } = response
     // Such a redirect would send the password to another address.
@@ -88,7 +93,7 @@ export class Recognition {
     if (refusal !== undefined) return 'unknown'
     if (kind !== 'form')
       return status === 401 || (kind === 'json' && (status === 400 || status === 403)) ? 'refused' : 'unknown'
-    const form = isRedirect(status) || status >= 500 ? undefined : this.formIn(response, place)
+    const form = isRedirect(status) || status >= 500 ? undefined : await this.formIn(response, place)
     return this.#leadsToPage(response, place) || status === 401 || form !== undefined ? 'refused' : 'unknown'
   }
 

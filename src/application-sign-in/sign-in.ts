@@ -115,7 +115,7 @@ export class ApplicationSignIns {
         (readsPages && recognition.mayHaveForm({ status, fields })) ||
         (isFirstPage && isHtmlPage(fields)),
       examine: async (asking) => {
-        const found = recognition.formIn(asking, place)
+        const found = await recognition.formIn(asking, place)
         const form = found !== undefined && 'target' in found ? found : undefined
         if (found === undefined && !recognition.asks(asking, place) && !isFirstPage) return undefined
         if (isWithin(tooSoonMs, application?.signed_in_at ?? -Infinity, this.#parts.clock.now())) return undefined
@@ -186,7 +186,7 @@ export class ApplicationSignIns {
     if (lost.aborted) throw new Left('another process may sign this person in')
     const response = await exchange.send(target, prepared)
     const place = this.#placeOf(attempt.request.facts, upstream, target)
-    const outcome = recognition.outcomeOf(response, place)
+    const outcome = await recognition.outcomeOf(response, place)
     if (outcome === 'done') this.#accepting.add(upstream)
     if (outcome === 'refused') return this.#refused(attempt, stored, credentials)
     if (outcome === 'unknown') throw new Left(`the application responded with the status ${response.status}`)
@@ -209,7 +209,7 @@ export class ApplicationSignIns {
       const page = recognition.pageOf(asking, place) ?? signIn.page ?? signIn.action
       const response = await exchange.send(page, {})
       place = this.#placeOf(request.facts, upstream, page)
-      const found = recognition.formIn(response, place)
+      const found = await recognition.formIn(response, place)
       if (found === undefined) throw new Left(`the page has no form with the fields (status ${response.status})`)
       if ('unclear' in found) throw new Left(`the form is not understood: ${found.unclear}`)
       form = found
