@@ -17,6 +17,7 @@ import { addGrpcStatus, grpcStatusIn, refusalOf, responseSteps, upstreamRequest 
 import type { ReplaceableResponse } from './held-response.ts'
 import { type CutReason, type LiveStream, reportActivity } from './live-streams.ts'
 import { loopField } from './passed-fields.ts'
+import { hasEnded } from './proxy-parts.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'
 
 /**
@@ -84,7 +85,9 @@ export class Exchange implements ReplaceableResponse, TargetObserver, SlotHolder
   }
 
   start(): void {
-    const { req, pass, facts, record } = this.#input
+    const { req, pass, facts, record, parts } = this.#input
+    // The request may have waited for a decision, a token or its content.
+    if (hasEnded(pass, parts)) return this.cut('session_ended')
     // Each round of a loop would open another connection (RFC 5842 §7.2).
     if (String(req.headers[loopField] ?? '').includes(this.#upstream.loopMarker)) {
       this.#fail(new GatewayError('ERR_LOOP', 'the upstream sent the request back to this gateway'))

@@ -22,7 +22,7 @@ import type { NotKept } from '../pages/messages/messages.ts'
 import type { Pages } from '../pages/pages.ts'
 import { carry } from '../proxy/carry.ts'
 import type { ResponseWatch } from '../proxy/held-response.ts'
-import type { ProxyParts } from '../proxy/proxy-parts.ts'
+import { hasEnded, type ProxyParts } from '../proxy/proxy-parts.ts'
 import { responseOf } from '../respond/respond.ts'
 import { SeveralSessionsError } from '../session/cookies/one-session.ts'
 import type { Endpoints } from './endpoints.ts'
@@ -285,6 +285,7 @@ export class AdmissionHandler {
     const { decisions, refusals, pages, proxy } = this.#parts
     const { res, record } = incoming
     const { pass } = admission
+    if (hasEnded(pass, proxy)) return this.handle(incoming)
     if (!decisions.hasMemoryFor(incoming, pass)) return refusals.refuse(incoming, 'ERR_OVERLOADED', overloaded)
     decisions.recordPass(record, pass)
     const response = await responseOf(admission, incoming)

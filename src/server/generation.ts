@@ -181,6 +181,7 @@ function proxyParts({ limits, upstreams }: GatewayConfig, parts: GenerationParts
     isGatewayCookie: parts.cookie.isGatewayCookie,
     isNotedCookie: (name) => matchesAny(personalCookies, name),
     notesCookies: personalCookies.length > 0,
+    hasEnded: (session) => parts.sessions.hasEnded(session),
     keepCookies: (session, upstream, cookies) => sessionCookies.keep(session, upstream, cookies),
   }
 }

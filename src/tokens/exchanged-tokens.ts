@@ -133,8 +133,10 @@ export class ExchangedTokens {
     return this.#underWay.run(flight, async () => {
       const { access_token } = subject.record.tokens
       const found = await this.#exchange(name, () => provider.exchangeToken(access_token, wanted))
-      if (this.#ended.has(key) || subject.hasEnded?.() === true)
-        return (await this.#revoke(heldBy(subject, [[wantedText, found]]))) ? endedMeanwhile : found.exchanged
+      if (this.#ended.has(key) || subject.hasEnded?.() === true) {
+        void this.#revoke(heldBy(subject, [[wantedText, found]]))
+        return endedMeanwhile
+      }
       // `set` measures the size again.
       const others = this.#heldOf(subject)?.tokens ?? []
       this.#bySubject.set(key, heldBy(subject, [...others, [wantedText, found]]))
@@ -155,13 +157,10 @@ export class ExchangedTokens {
     void this.#revoke(held)
   }
 
-  /**
-   * Revokes what was held of an ended session or access token.
-   * @returns `false` after a renewal: nothing is revoked then
-   */
-  async #revoke({ key, audience, person, hasEnded, tokens }: Held): Promise<boolean> {
+  /** Revokes what was held of an ended session or access token, but nothing after a renewal. */
+  async #revoke({ key, audience, person, hasEnded, tokens }: Held): Promise<void> {
     const isSession = hasEnded === undefined
-    if (isSession && (await this.#parts.isRenewed(key as SessionKey).catch(() => false))) return false
+    if (isSession && (await this.#parts.isRenewed(key as SessionKey).catch(() => false))) return
     const now = this.#parts.clock.now()
     const ended = [...tokens.values()].flatMap(({ exchanged, until, upstream, expiresAt }) =>
       // One that would be renewed now expires soon.
@@ -170,7 +169,6 @@ export class ExchangedTokens {
         : [],
     )
     if (ended.length > 0) this.#parts.revoke(audience, ended)
-    return true
   }
 
   async #exchange(upstream: string, exchange: () => Promise<ExchangedToken>): Promise<Kept> {
@@ -210,7 +208,7 @@ function heldBy(
 
 const endedMeanwhile = {
   kind: 'unavailable',
-  code: 'ERR_PROVIDER_UNAVAILABLE',
+  code: 'ERR_UNAUTHENTICATED',
   why: 'the session or the access token has ended during the exchange',
 } as const
 

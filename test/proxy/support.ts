@@ -112,6 +112,7 @@ export async function startGateway(
     notesCookies: false,
     keepCookies: options.keepCookies ?? (() => Promise.resolve()),
     clock: { now: () => Date.now() },
+    hasEnded: () => false,
     onActivity: () => {},
     bodyIdleTimeoutMs: options.bodyIdleTimeoutMs ?? 10_000,
     bodyRateBytesPerSecond: options.bodyRateBytesPerSecond ?? 0,

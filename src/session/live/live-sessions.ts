@@ -165,6 +165,11 @@ export class Sessions {
     return this.#grace.lasts
   }
 
+  /** Whether this process knows of the end of a session. A request may have waited meanwhile. */
+  hasEnded(key: SessionKey): boolean {
+    return this.#near.hasEnded(key)
+  }
+
   /** When a session ends; `undefined` when it has ended. Does not count as activity. */
   async expiry(key: SessionKey): Promise<SessionExpiry | undefined> {
     const stored = await this.read(key)
