@@ -77,6 +77,8 @@ export class Facts {
   readonly #refreshesOf: ReadonlyMap<string, readonly Refresh[]>
   /** By the `sid` of the session that an ending names. */
   readonly #endingsOf: ReadonlyMap<string | undefined, readonly Ending[]>
+  /** When an order came first. Its sender repeats it until it is confirmed. */
+  readonly #cameFirst: ReadonlyMap<string, number>
   readonly #signInsOf: ReadonlyMap<string, readonly SignIn[]>
   readonly #proofsOf: ReadonlyMap<string, readonly Proof[]>
   /** When claims were read, by grant. */
@@ -117,6 +119,7 @@ export class Facts {
     this.#streamsOf = Map.groupBy(this.streams, ({ session }) => session)
     this.#refreshesOf = Map.groupBy(refreshes, ({ sid }) => sid)
     this.#endingsOf = Map.groupBy(this.endings, ({ session }) => this.signIns.get(session ?? '')?.identity?.sid)
+    this.#cameFirst = new Map(this.endings.map(({ id, begin }) => [id, begin] as const).toReversed())
     this.#signInsOf = Map.groupBy(signIns, ({ browser }) => browser)
     this.#successors = Map.groupBy(signIns.filter(mayHaveCreated), ({ replaces }) => replaces)
   }
@@ -217,7 +220,9 @@ export class Facts {
         ending.confirmed &&
         covers(ending, signIn) &&
         // The sid of an order of the provider has ended there, so a sign-in under way also fails.
-        (isOfProvider(ending) && ending.sid !== undefined ? signIn.begin < ending.begin : signIn.end <= ending.begin),
+        (isOfProvider(ending) && ending.sid !== undefined
+          ? signIn.begin < ending.begin
+          : signIn.end <= this.#firstOf(ending)),
     )
     // A sign-in also succeeds when the previous session could not be ended yet.
     const replaced = (this.#successors.get(signIn.id) ?? []).filter(
@@ -249,6 +254,11 @@ export class Facts {
     const life = { begin: signIn.begin, end: latest + bounds.clocks }
     const at = this.disturbances(['clock'], life).length === 0 ? latest : life.end
     return [...ends, { at, order: { begin: at, end: at }, cause: 'timeout' }]
+  }
+
+  /** A process that could not carry out an order keeps the time when it came first. */
+  #firstOf({ id, begin }: Ending): number {
+    return this.#cameFirst.get(id) ?? begin
   }
 
   /**
@@ -494,7 +504,7 @@ export class Facts {
         isOfProvider(ending) &&
         ending.confirmed &&
         ending.replayed !== true &&
-        ending.begin > token.at + 1_000 &&
+        this.#firstOf(ending) > token.at + 1_000 &&
         isAbout(ending, token) &&
         !isCut(ending.begin),
     )

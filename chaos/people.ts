@@ -61,15 +61,13 @@ export function gather(
       for (let tab = 0; tab < tabsEach; tab += 1)
         loops.push(useTab(browser, seeded(seed * 1_000_000 + at * 10 + tab), isSigningIn, () => isOver))
     }
-  const copying = async (order: Pick<Ending, 'sid' | 'sub'>) => {
-    for (const [index, after] of copiesAfterMs.entries()) {
-      await pause(after - (copiesAfterMs[index - 1] ?? 0))
-      if (isOver) return
-      await Promise.all(browsers.map((browser) => browser.useCopies(applications[0], order)))
-    }
+  // Each is tried when it is due, also while earlier ones have no response.
+  const copyAfter = async (after: number, order: Pick<Ending, 'sid' | 'sub'>) => {
+    await pause(after, undefined, { ref: false })
+    if (!isOver) loops.push(...browsers.map((browser) => browser.useCopies(applications[0], order)))
   }
   return {
-    useCopies: (order) => void loops.push(copying(order)),
+    useCopies: (order) => copiesAfterMs.forEach((after) => void copyAfter(after, order)),
     leave: async () => {
       isOver = true
       for (const browser of browsers) browser.closeChannels()

@@ -24,7 +24,7 @@ const between = [2_000, 6_000] as const
 
 /**
  * The faults of a run, by its seed. At most two are planned at the same time.
- * @param first the kind of the first fault
+ * @param first the kind of the first fault, which lasts as long as such a fault may
  */
 export function planFaults(seed: number, runMs: number, first?: FaultKind): PlannedFault[] {
   const random = seeded(seed)
@@ -34,9 +34,10 @@ export function planFaults(seed: number, runMs: number, first?: FaultKind): Plan
   >
   const plan: PlannedFault[] = []
   for (let at = warmUpMs; at < runMs - quietMs; at += random.between(...between)) {
-    const kind = plan.length === 0 && first !== undefined ? first : random.weighted(weights)
+    const isFirst = plan.length === 0 && first !== undefined
+    const kind = isFirst ? first : random.weighted(weights)
     const [shortest, longest] = faults[kind].lasts
-    const lasts = random.between(shortest, longest)
+    const lasts = isFirst ? longest : random.between(shortest, longest)
     const fault = { id: `f${plan.length + 1}`, kind, at, lasts, seed: random.below(2 ** 31) }
     const isCrowded = plan.filter((other) => other.at + other.lasts > at).length >= 2
     if (!isCrowded && at + fault.lasts < runMs - quietMs) plan.push(fault)

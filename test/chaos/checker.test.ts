@@ -265,6 +265,20 @@ test('a process without the store obeys a repeated order, and closes the streams
   assert.deepEqual(findingsOf(history.events), [])
 })
 
+test('an order that is repeated after a 503 ends only what began before it came first', () => {
+  const history = new Planted(11)
+  const begin = history.afterFaults()
+  const order = { type: 'ending', id: 'planted', by: 'signal', sub: 'dan', replica: 'c' } as const
+  history.touch('c', 'redis-1', 'silent', { begin: begin - 3_000, end: begin + 500 })
+  const away = { status: 503, code: 'ERR_STORE_UNAVAILABLE', confirmed: false } as const
+  history.events.push({ ...order, ...away, begin, end: begin + 500 })
+  const signIn = history.freshSession(begin + 1_000)
+  history.events.push({ ...order, begin: begin + 2_000, end: begin + 2_100, status: 202, confirmed: true })
+  history.admit(signIn, begin + 9_000, 'a')
+
+  assert.deepEqual(findingsOf(history.events), [])
+})
+
 test('a worker that a fault has killed did not end by itself', () => {
   const history = new Planted(11)
   const { end } = history.calmRequest()
