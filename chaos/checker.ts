@@ -481,12 +481,21 @@ const leak: Check = (facts) => {
         : first
       const last = later.at(-1) ?? (isNew ? first : undefined)
       if (before === undefined || last === undefined) return []
-      const grown = use(last) - use(before) - (what === 'keys' ? remembered : 0)
+      // A process takes memory with its first work, and keeps it.
+      const early =
+        what === 'memory' ? facts.samples.filter((one) => one.of === last.of && isEarly(one, first, last)) : []
+      const most = Math.max(use(before), ...early.map(use))
+      const grown = use(last) - most - (what === 'keys' ? remembered : 0)
       if (grown <= (isNew ? bounds.leakOfNew : bounds.leak)[what]) return []
       const sentence = `${last.of} has ${grown} more ${what} than ${isNew ? before.of : 'it had'} before.`
       return [{ property: 'leak', sentence, events: [before, last] }]
     }),
   )
+}
+
+/** Whether a sample is of the first half of the time between two others. */
+function isEarly({ at }: Sample, first: Sample, last: Sample): boolean {
+  return at >= first.at && at < last.at && at <= (first.at + last.at) / 2
 }
 
 const checks = [

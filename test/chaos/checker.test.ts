@@ -279,6 +279,16 @@ test('an order that is repeated after a 503 ends only what began before it came 
   assert.deepEqual(findingsOf(history.events), [])
 })
 
+test('a worker may take memory with its first work, and keep it', () => {
+  const history = new Planted(11)
+  const last = history.all('sample').findLast(({ of }) => of === 'a-1') as EventOf<'sample'>
+  const memory = (last.memory ?? 0) + 60 * 1024 ** 2
+  history.change(last, { memory })
+  history.events.push({ ...last, calm: false, at: last.at / 2 - 1_000, memory })
+
+  assert.deepEqual(findingsOf(history.events), [])
+})
+
 test('a worker that a fault has killed did not end by itself', () => {
   const history = new Planted(11)
   const { end } = history.calmRequest()
@@ -850,6 +860,14 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     (history) => {
       const last = history.all('sample').findLast(({ of }) => of === 'a-1') as EventOf<'sample'>
       history.change(last, { of: 'a-2', memory: (last.memory ?? 0) + 200 * 1024 ** 2 })
+    },
+  ],
+  [
+    'a worker has grown by 60 MiB after the first half of the run',
+    'leak',
+    (history) => {
+      const last = history.all('sample').findLast(({ of }) => of === 'a-1') as EventOf<'sample'>
+      history.change(last, { memory: (last.memory ?? 0) + 60 * 1024 ** 2 })
     },
   ],
   [
