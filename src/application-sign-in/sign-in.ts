@@ -1,5 +1,5 @@
 import type { ApplicationSignInConfig, UpstreamConfig } from '../config/model/upstream.ts'
-import { isWithin, type Clock } from '../core/clock.ts'
+import { type Clock, isSoonAfter } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
@@ -118,7 +118,7 @@ export class ApplicationSignIns {
         const found = await recognition.formIn(asking, place)
         const form = found !== undefined && 'target' in found ? found : undefined
         if (found === undefined && !recognition.asks(asking, place) && !isFirstPage) return undefined
-        if (isWithin(tooSoonMs, application?.signed_in_at ?? -Infinity, this.#parts.clock.now())) return undefined
+        if (isSoonAfter(tooSoonMs, application?.signed_in_at ?? -Infinity, this.#parts.clock.now())) return undefined
         const attempt = { request, upstream, signIn, recognition, session, asking, place, form }
         const result = await this.#underWay.run(`${session} ${upstream.name}`, () => this.#inTurn(attempt))
         if (result === 'done') return request.repeat

@@ -11,6 +11,14 @@ export function isWithin(ms: number, at: number, now: number): boolean {
   return now >= at && now < at + ms
 }
 
+/** How much the clocks of replicas may differ, in ms. */
+const clockSkewMs = 30_000
+
+/** Whether `now` is less than `ms` after `at`, which another replica may have noted. */
+export function isSoonAfter(ms: number, at: number, now: number): boolean {
+  return now >= at - clockSkewMs && now < at + ms
+}
+
 /**
  * A clock for durations and rates: it never goes back, even when `clock` is set back.
  * Its milliseconds count from an arbitrary time, and must not be compared with another clock.

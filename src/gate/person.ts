@@ -1,5 +1,5 @@
 import type { UpstreamConfig } from '../config/model/upstream.ts'
-import { isWithin } from '../core/clock.ts'
+import { isSoonAfter } from '../core/clock.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
 import type { Site } from '../core/site.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
@@ -109,7 +109,7 @@ function unmetDevice(
 ): Unmet | undefined {
   const { registrationGraceMs } = config.session.deviceBinding
   // The session of a frame is never bound, so there is nothing to wait for.
-  if (isWithin(registrationGraceMs, record.created_at, clock.now()) && !realm.cookie.isOfFrame(cookie)) return undefined
+  if (isSoonAfter(registrationGraceMs, record.created_at, clock.now()) && !realm.cookie.isOfFrame(cookie)) return undefined
   return { code: 'ERR_DEVICE_BINDING', why: 'the session is not bound to a key of the device' }
 }
 

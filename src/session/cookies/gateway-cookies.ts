@@ -1,6 +1,6 @@
 import type { DeviceBindingConfig } from '../../config/model/session.ts'
 import { BoundedMap } from '../../core/bounded-map.ts'
-import { type Clock, isWithin } from '../../core/clock.ts'
+import { type Clock, isSoonAfter, isWithin } from '../../core/clock.ts'
 import type { SessionKey, SubTag } from '../../core/names.ts'
 import { randomToken } from '../../core/random.ts'
 import type { Keyring } from '../../core/seal.ts'
@@ -250,14 +250,14 @@ export class BoundCookie extends GatewayCookie {
     if (device === undefined || !this.isOn) return undefined
     const fault = this.#faultIn(key, cookieHeader)
     // Requests that the browser sent before it had the first cookie.
-    if (fault !== undefined && isWithin(overlapMs, device.bound_at, this.#parts.clock.now())) return undefined
+    if (fault !== undefined && isSoonAfter(overlapMs, device.bound_at, this.#parts.clock.now())) return undefined
     return fault
   }
 
   /** Whether a session needs a key and has none, some time after the sign-in. */
   lacksDevice({ device, created_at }: Pick<SessionRecord, 'device' | 'created_at'>): boolean {
     const { isRequired, registrationGraceMs } = this.#parts.config
-    return isRequired && device === undefined && !isWithin(registrationGraceMs, created_at, this.#parts.clock.now())
+    return isRequired && device === undefined && !isSoonAfter(registrationGraceMs, created_at, this.#parts.clock.now())
   }
 
   #faultIn(key: SessionKey, cookieHeader: string | undefined): BoundCookieFault | undefined {
