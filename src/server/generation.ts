@@ -65,6 +65,11 @@ export class Generation {
     parts.signingKeys.start()
   }
 
+  /** Closes the streams of sessions that are no longer valid with this configuration. */
+  checkStreams(): void {
+    this.#watch.check()
+  }
+
   /**
    * Lets the calls to the providers finish, then closes everything except `upstreams`, because an
    * exchange has no time limit.

@@ -96,10 +96,12 @@ export class Generations {
       await successor.close()
       return []
     }
-    if (keepsSessionsValid(this.#config, next)) sessions.takeOver(predecessor.parts.sessions)
+    const keepsValid = keepsSessionsValid(this.#config, next)
+    if (keepsValid) sessions.takeOver(predecessor.parts.sessions)
     if (isShared(next.session.store)) this.#parts.store.renewCredentials?.(next.session.store)
     this.#config = next
     this.#current = successor
+    if (!keepsValid) successor.checkStreams()
     this.#retire(predecessor)
     return needRestart
   }

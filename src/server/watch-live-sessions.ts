@@ -50,8 +50,13 @@ export class LiveSessionsWatch {
     this.#parts = parts
     this.#checking.wakeIn(pauses.checkStreamsMs)
     this.#stopListening = parts.store.onNotice(({ kind }) => {
-      if (kind === 'resumed') this.#checking.wake()
+      if (kind === 'resumed') this.check()
     })
+  }
+
+  /** Checks all open streams now. */
+  check(): void {
+    this.#checking.wake()
   }
 
   stop(): void {

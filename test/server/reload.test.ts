@@ -9,7 +9,8 @@ import { until } from '../support/until.ts'
 import { secrets, startWorld, type Replica } from '../support/world.ts'
 
 describe('A reload', { concurrency: true }, () => {
-  before(() => setPauses({ checkStreamsMs: 50 }))
+  // The check of every five seconds would close the streams too.
+  before(() => setPauses({ checkStreamsMs: 600_000 }))
   after(restorePauses)
 
   test('keeps a WebSocket open, and a later Logout Token closes it', async (t) => {
