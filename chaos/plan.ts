@@ -19,8 +19,11 @@ export const shortestMinutes = 1.5
 const quietMs = 60_000
 /** Before the first fault, in ms. */
 const warmUpMs = 8_000
-/** From the begin of one fault to the next, in ms. */
-const between = [2_000, 6_000] as const
+/**
+ * From the begin of one fault to the next, in ms. Where few faults overlap, more is judged; where
+ * many do, more is tried.
+ */
+const between = { dense: [2_000, 6_000], sparse: [8_000, 16_000] } as const
 
 /**
  * The faults of a run, by its seed. At most two are planned at the same time.
@@ -33,7 +36,8 @@ export function planFaults(seed: number, runMs: number, first?: FaultKind): Plan
     number
   >
   const plan: PlannedFault[] = []
-  for (let at = warmUpMs; at < runMs - quietMs; at += random.between(...between)) {
+  const pause = between[seed % 8 < 4 ? 'dense' : 'sparse']
+  for (let at = warmUpMs; at < runMs - quietMs; at += random.between(...pause)) {
     const isFirst = plan.length === 0 && first !== undefined
     const kind = isFirst ? first : random.weighted(weights)
     const [shortest, longest] = faults[kind].lasts
