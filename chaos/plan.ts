@@ -36,7 +36,7 @@ export function planFaults(seed: number, runMs: number, first?: FaultKind): Plan
     number
   >
   const plan: PlannedFault[] = []
-  const pause = between[seed % 8 < 4 ? 'dense' : 'sparse']
+  const pause: readonly [number, number] = between[seed % 8 < 4 ? 'dense' : 'sparse']
   for (let at = warmUpMs; at < runMs - quietMs; at += random.between(...pause)) {
     const isFirst = plan.length === 0 && first !== undefined
     const kind = isFirst ? first : random.weighted(weights)
