@@ -12,7 +12,7 @@ import type { Pages } from '../pages/pages.ts'
 import type { ShownSecret } from '../pages/session-list.ts'
 import { applicationSessionOf } from '../session/cookies/application-cookies.ts'
 import { changeSession, type Sessions } from '../session/live/live-sessions.ts'
-import type { StoredSession } from '../session/record/record.ts'
+import { personMark, type StoredSession } from '../session/record/record.ts'
 import { pathOrHome } from '../sign-in/query.ts'
 import { type ApplicationSecrets, type Owner, usernameOf } from './secrets.ts'
 
@@ -58,7 +58,9 @@ export function createKeptSecrets(
 ): (audience: string, sub: string) => Promise<readonly ShownSecret[]> {
   return async (audience, sub) => {
     const found = asking.map(async ({ upstream, signIn, title }) =>
-      (await secrets.isKept({ audience, sub }, upstream, signIn)) ? [{ upstream: upstream.name, title }] : [],
+      (await secrets.isKept({ audience, sub }, upstream, signIn))
+        ? [{ upstream: upstream.name, title, person: personMark(audience, sub) }]
+        : [],
     )
     return (await Promise.all(found)).flat()
   }
@@ -73,9 +75,9 @@ export async function askForSecret(request: EndpointRequest, parts: OwnSecretPar
   const { query } = request
   const asking = askingIn(query, request, parts)
   const returnTo = returnToIn(query, request, parts)
-  const person = await personIn(request.cookie, parts)
-  if (person === undefined) return redirect({ location: signInUrl(prefix, returnTo), setCookies: [] })
-  const username = asking && usernameOf(asking.signIn, person.session.record.claims)
+  const session = await sessionOf(request, parts)
+  if (session === undefined) return redirect({ location: signInUrl(prefix, returnTo), setCookies: [] })
+  const username = asking && usernameOf(asking.signIn, session.record.claims)
   const lacksClaim = username === undefined && asking?.signIn.username !== 'ask'
   if (asking === undefined || lacksClaim) return redirect({ location: returnTo, setCookies: [] })
   const { upstream, signIn, title } = asking
@@ -83,7 +85,7 @@ export async function askForSecret(request: EndpointRequest, parts: OwnSecretPar
     {
       title,
       action: `${prefix}application-sign-in`,
-      fields: { upstream: upstream.name, return_to: returnTo },
+      fields: { upstream: upstream.name, return_to: returnTo, person: markOf(session) },
       username,
       wasRefused: query.get('refused') !== null,
       rememberMs: signIn.rememberMs,
@@ -104,9 +106,10 @@ export async function keepSecret(request: EndpointRequest, parts: OwnSecretParts
   const { form } = request
   const asking = askingIn(form, request, parts)
   const returnTo = returnToIn(form, request, parts)
-  const person = await personIn(request.cookie, parts)
-  if (person === undefined || asking === undefined) return redirect({ location: returnTo, setCookies: [] })
-  const { session } = person
+  const session = await sessionOf(request, parts)
+  // Meanwhile another person may have signed in in this browser, who must not get the password.
+  if (session === undefined || form.get('person') !== markOf(session) || asking === undefined)
+    return redirect({ location: returnTo, setCookies: [] })
   const owner = ownerOf(session)
   const { upstream, signIn } = asking
   if (form.has('remove')) {
@@ -146,6 +149,19 @@ function record(
 
 function ownerOf({ audience, record: { sub } }: StoredSession): Owner {
   return { audience, sub }
+}
+
+/**
+ * The session of a browser. One that may have ended is confirmed by a request for an application.
+ */
+async function sessionOf({ cookie }: EndpointRequest, parts: OwnSecretParts): Promise<StoredSession | undefined> {
+  const { session } = (await personIn(cookie, parts)) ?? {}
+  return session?.isDoubtful === true ? undefined : session
+}
+
+/** Names the person in a form. */
+function markOf({ audience, record: { sub } }: StoredSession): string {
+  return personMark(audience, sub)
 }
 
 /**

@@ -64,6 +64,8 @@ export interface ShownSecret {
   /** Its name in the form that removes the password. */
   readonly upstream: string
   readonly title: string
+  /** Names the person in that form. */
+  readonly person: string
 }
 
 /** The HTML of the passwords that a person has entered, each with a button that removes it. */
@@ -73,10 +75,10 @@ export function secretListHtml(
   texts: ApplicationSignInMessages,
 ): string {
   if (secrets.length === 0) return ''
-  const items = secrets.map(({ upstream, title }) => {
+  const items = secrets.map(({ upstream, title, person }) => {
     const label = texts.removeNamed.replace('{to}', () => title)
     const button = { text: texts.remove, kind: 'second danger', label }
-    return `<li><p>${breakable(escape(title))}</p>${formHtml(action, { upstream, remove: '1' }, button)}</li>`
+    return `<li><p>${breakable(escape(title))}</p>${formHtml(action, { upstream, person, remove: '1' }, button)}</li>`
   })
   return `\n<h2>${escape(texts.kept)}</h2>\n<ul class="sessions">\n${items.join('\n')}\n</ul>`
 }

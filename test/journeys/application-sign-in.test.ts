@@ -4,9 +4,10 @@ import type { SessionKey } from '../../src/core/names.ts'
 import { Keyring } from '../../src/core/seal.ts'
 import { LogoutJobs } from '../../src/session/live/logout-jobs.ts'
 import { auditEventsIn } from '../support/audit-schema.ts'
-import type { Browser, Visit } from '../support/browser.ts'
 import { press, submit } from '../support/form-browser.ts'
 import { JarBrowser } from '../support/jar-browser.ts'
+import { enter } from '../support/password-page.ts'
+import { press as pressButton } from '../support/session-page.ts'
 import { type Asking, startSigningInApplication } from '../support/signing-in-application.ts'
 import { startWorld, type World, type WorldOptions } from '../support/world.ts'
 
@@ -35,18 +36,6 @@ const audited = (world: World, name = 'application.sign_in') =>
     .flatMap(({ log }) => auditEventsIn(log))
     .filter(({ message }) => message === name)
     .map(({ fields }) => fields['outcome'])
-
-/** Fills in the page that asks for a password. */
-function enter(browser: Browser, page: Visit, fields: Readonly<Record<string, string>>): Promise<Visit> {
-  assert.match(page.url, /\/\.gatehouse\/application-sign-in\?/)
-  const [, inside = ''] = /<form [^>]*>(.*?)<\/form>/s.exec(page.body) ?? []
-  const hidden = [...inside.matchAll(/type="hidden" name="([^"]*)" value="([^"]*)"/g)]
-  const values = hidden.map(([, name = '', value = '']) => [name, value.replaceAll('&amp;', '&')] as [string, string])
-  const { origin } = new URL(page.url)
-  const body = new URLSearchParams([...values, ...Object.entries(fields)]).toString()
-  const headers = { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin', origin }
-  return browser.get(`${origin}/.gatehouse/application-sign-in`, { method: 'POST', headers, body })
-}
 
 for (const [what, settings, asking] of [
   ['a redirect to the form', form, 'redirect'],
@@ -245,11 +234,7 @@ test('A person removes the password on the page with the sessions', async (t) =>
   await enter(jane, await jane.get(`${world.url}/orders`), { password: passwords.jane })
 
   const page = await jane.get(`${world.url}/.gatehouse/sessions`)
-  const [, upstream = ''] = /name="upstream" value="([^"]*)"/.exec(page.body) ?? []
-  assert.match(page.body, /aria-label="Remove the password for orders \(127/)
-  const headers = { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' }
-  const action = `${world.url}/.gatehouse/application-sign-in`
-  const after = await jane.get(action, { method: 'POST', headers, body: `upstream=${upstream}&remove=1` })
+  const after = await pressButton(jane, page, /^Remove the password for orders \(127/)
 
   assert.equal(after.url, `${world.url}/.gatehouse/sessions`)
   assert.doesNotMatch(after.body, /Remove the password/)
@@ -321,6 +306,26 @@ test('The password of a technical account is in no log, header, page or URL', as
     encodeURIComponent(secret),
     Buffer.from(secret).toString('base64'),
   ])
+    assert.ok(!places.includes(spelling), spelling)
+})
+
+test('The password that a person enters is in no log, header, page or URL', async (t) => {
+  const { application, world } = await worldWith(t, form, 'redirect', { session: 'page: true' })
+  const secret = 'a password & only jane knows it'
+  application.passwords.set('jane', secret)
+  const seen: string[] = []
+  application.respond = (req) => {
+    if (req.method !== 'POST') seen.push(JSON.stringify([req.url, req.headers]))
+    return false
+  }
+  const jane = world.browser()
+
+  const orders = await enter(jane, await jane.get(`${world.url}/orders`), { password: secret })
+  const sessions = await jane.get(`${world.url}/.gatehouse/sessions`)
+
+  assert.match(orders.body, /Orders of jane/)
+  const places = JSON.stringify([orders, sessions, world.replicas.flatMap(({ log, access }) => [log, access]), seen])
+  for (const spelling of [secret, encodeURIComponent(secret), secret.replaceAll(' ', '+').replace('&', '%26')])
     assert.ok(!places.includes(spelling), spelling)
 })
 
