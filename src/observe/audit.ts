@@ -28,9 +28,8 @@ interface AboutSession extends Person {
   readonly session: SessionKey
 }
 
+/** Not what the person calls it: the log has no text that people enter. */
 interface AboutKey extends AboutSession {
-  /** What the person calls it. */
-  readonly name: string
   readonly upstream: string
 }
 

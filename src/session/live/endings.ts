@@ -6,15 +6,7 @@ import { sha256 } from '../../core/random.ts'
 import type { Keyring } from '../../core/seal.ts'
 import { signInLifetimeMs } from '../../core/sign-in-lifetime.ts'
 import type { Audit, Cause } from '../../observe/audit.ts'
-import {
-  type AccessKey,
-  type SessionOwner,
-  type SessionRecord,
-  sidTag,
-  subTag,
-  tagOf,
-  tagsOfOrder,
-} from '../record/record.ts'
+import { type SessionOwner, type SessionRecord, sidTag, subTag, tagOf, tagsOfOrder } from '../record/record.ts'
 import { type OpenedRecord, openRecord } from '../record/sealed-record.ts'
 import type { EndedLate, EndedSession, LogoutOrder, SessionStore, Tombstone } from '../store/store.ts'
 import { Attempt } from './attempt.ts'
@@ -305,7 +297,7 @@ export class SessionEndings {
     const { iss, sub, sid } = record ?? {}
     const about = { by, session: key, iss, sub, sid }
     if (record?.key === undefined) this.#parts.audit.record('session.ended', about, cause)
-    else this.#parts.audit.record('key.ended', { ...about, ...keyInAudit(record.key) }, cause)
+    else this.#parts.audit.record('key.ended', { ...about, upstream: record.key.upstream }, cause)
     return { key, audience, record }
   }
 
@@ -313,11 +305,6 @@ export class SessionEndings {
     const { keyring, audiences } = this.#parts
     return openRecord(keyring, { key, audiences }, sealed)
   }
-}
-
-/** What audit events say about an access key. */
-export function keyInAudit({ name, upstream }: AccessKey): Pick<AccessKey, 'name' | 'upstream'> {
-  return { name, upstream }
 }
 
 function hasTag(tag: string): (session: SessionOwner) => boolean {

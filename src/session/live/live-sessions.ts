@@ -17,7 +17,7 @@ import {
 } from '../record/record.ts'
 import { openRecord, sealRecord } from '../record/sealed-record.ts'
 import { jobOutlivesSessionMs, type SealedSession, type SessionStore } from '../store/store.ts'
-import { keyInAudit, SessionEndings, type SessionEndingsParts } from './endings.ts'
+import { SessionEndings, type SessionEndingsParts } from './endings.ts'
 import type { LogoutJobs } from './logout-jobs.ts'
 import { NearCache, NearCaches, type NearSession } from './near-cache.ts'
 import { OutageGrace } from './outage-grace.ts'
@@ -280,7 +280,7 @@ export class Sessions {
     const { iss, sub, sid } = record
     const about = { session: key, iss, sub, sid }
     if (record.key === undefined) this.#parts.audit.record('session.created', about, cause)
-    else this.#parts.audit.record('key.created', { ...about, ...keyInAudit(record.key) }, cause)
+    else this.#parts.audit.record('key.created', { ...about, upstream: record.key.upstream }, cause)
     return id
   }
 
