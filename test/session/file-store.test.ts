@@ -217,8 +217,11 @@ test('Sessions in an older copy of the file are doubtful, because their endings 
 
   assert.deepEqual(third.messages, ['store.older_copy'])
   for (const { key } of [kept, ended]) assert.equal((await third.store.read(key))?.isDoubtful, true)
+  // A write that says nothing about what the provider thinks of the session.
+  await third.store.replace(kept.key, kept.sealed, 1, undefined, false, true)
+  assert.equal((await third.store.read(kept.key))?.isDoubtful, true)
   // The provider has confirmed one of them.
-  await third.store.replace(kept.key, kept.sealed, 1)
+  await third.store.replace(kept.key, kept.sealed, 2)
   assert.equal((await third.store.read(kept.key))?.isDoubtful, undefined)
   const fresh = await created(third.store, third.now())
   await third.close()

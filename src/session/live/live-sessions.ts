@@ -293,16 +293,18 @@ export class Sessions {
     const record = this.#bounded(next)
     const { sealed, unpackedBytes: bytes } = sealRecord(this.#parts.keyring, { key, audience }, record)
     const job = this.#parts.jobs?.get(audience)?.sealedFor(key, record)
+    const isDoubtful = previous.isDoubtful === true && !isConfirmed(previous, record)
     return this.#query(key, async (keep) => {
       const touchedAt = this.#near.touchedAt(key)
       // First, because nothing would notice the expiry of a job that is not in the index.
       if (job instanceof Buffer) await this.#watchJob(key, audience, record)
-      const outcome = await this.#store.replace(key, sealed, version, job, isOnlyConfirmed(previous, record))
+      const isQuiet = isOnlyConfirmed(previous, record)
+      const outcome = await this.#store.replace(key, sealed, version, job, isQuiet, isDoubtful)
       if (outcome !== 'replaced') {
         this.#near.drop(key)
         return outcome
       }
-      const stored = { key, audience, version: version + 1, record, bytes }
+      const stored = { key, audience, version: version + 1, record, bytes, ...(isDoubtful && { isDoubtful }) }
       // The store has an idle timeout for the previous end.
       if (record.absolute_expires_at !== previous.record.absolute_expires_at)
         await this.#store
@@ -493,6 +495,11 @@ export class SessionsOfAudience {
   #own<T extends { readonly audience: string }>(session: T | undefined): T | undefined {
     return session?.audience === this.audience ? session : undefined
   }
+}
+
+/** Whether the provider has just confirmed a session: with tokens, or with a UserInfo response. */
+function isConfirmed({ record }: StoredSession, next: SessionRecord): boolean {
+  return next.tokens !== record.tokens || next.userinfo_read_at !== record.userinfo_read_at
 }
 
 /**

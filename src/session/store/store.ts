@@ -25,6 +25,7 @@ export interface SessionStore {
    * Replaces the sealed bytes and increments the version if it is still the stored one. The expiry
    * stays. In the same step, replaces or removes the job, if given: see {@link LogoutJobStore}.
    * @param isQuiet the other processes may keep their copies, so they are not notified
+   * @param staysDoubtful a session that may have ended (see {@link SealedSession}) still may
    */
   replace(
     key: SessionKey,
@@ -32,6 +33,7 @@ export interface SessionStore {
     version: number,
     job?: Uint8Array | 'none',
     isQuiet?: boolean,
+    staysDoubtful?: boolean,
   ): Promise<'replaced' | 'conflict' | 'gone'>
 
   /** What is left to do when a session has ended. */

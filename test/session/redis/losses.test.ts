@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
+import { changeSession } from '../../../src/session/live/live-sessions.ts'
+import { tagOf } from '../../../src/session/record/record.ts'
 import { startRedis } from '../../support/redis.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
 import { assertUnavailable, beats, hastyMs, hearing, tick } from '../redis-stores.ts'
@@ -67,6 +69,26 @@ test('an emptied Redis is noticed, and no session is served from memory after th
   here.notices.length = there.notices.length = 0
   await beats(admin, 6)
   assert.deepEqual([...here.notices, ...there.notices], [])
+})
+
+test('a session that may have ended still may after a write, until the provider has confirmed it', async (t) => {
+  const here = replica(t, shared.port)
+  const { id } = await signedInAt(here, here)
+  // The run of a server that this process has never met.
+  const place = `${here.prefix}{${tagOf(id)}}:s:${id.slice(tagOf(id).length + 1)}`
+  assert.equal(await admin.hset(place, 'run', 'abcdefabcdef'), 0)
+  const [there, other] = [replica(t, shared.port), replica(t, shared.port)]
+  await hearing(there.store, other.store)
+  assert.equal((await there.sessions.read(id))?.isDoubtful, true)
+
+  assert.equal(await changeSession(id, there.sessions, (record) => ({ ...record, authentication: {} })), true)
+  for (const { sessions } of [there, other]) {
+    const read = await sessions.find(id)
+    assert.deepEqual([read?.isDoubtful, read?.record.authentication], [true, {}])
+  }
+
+  await changeSession(id, there.sessions, (record) => ({ ...record, userinfo_read_at: 1 }))
+  for (const { sessions } of [there, other]) assert.equal((await sessions.read(id))?.isDoubtful, undefined)
 })
 
 test('evicted sessions are not served from memory, and the eviction is logged', async (t) => {

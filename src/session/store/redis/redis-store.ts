@@ -144,8 +144,9 @@ export class RedisStore implements SessionStore {
     version: number,
     job?: Uint8Array | 'none',
     isQuiet = false,
+    staysDoubtful = false,
   ): Promise<'replaced' | 'conflict' | 'gone'> {
-    const run = await this.#runs.current(tagOf(key))
+    const run = staysDoubtful ? 'same' : await this.#runs.current(tagOf(key))
     const notice = isQuiet ? '' : this.#notices.messages.changed(key)
     const args = [asBuffer(sealed), version, this.#notices.channel, notice, run]
     const withJob = job === undefined ? [] : [job === 'none' ? '' : asBuffer(job), jobOutlivesSessionMs]

@@ -61,7 +61,7 @@ return 1`
 /**
  * Replaces the sealed bytes unless they were replaced since they were read, and the job if one is
  * given (an empty one: removes it). Notifies the other processes, unless the notice is empty. The
- * expiry stays as it is.
+ * expiry stays as it is, and so does the run if it is `same`.
  */
 const replace = `
 local sealed, version, channel, notice, run = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -70,7 +70,8 @@ local stored = redis.call('HGET', KEYS[1], 'version')
 if not stored then return 'gone' end
 if stored ~= version then return 'conflict' end
 if notice ~= '' then redis.call('PUBLISH', channel, notice) end
-redis.call('HSET', KEYS[1], 'sealed', sealed, 'version', version + 1, 'run', run)
+redis.call('HSET', KEYS[1], 'sealed', sealed, 'version', version + 1)
+if run ~= 'same' then redis.call('HSET', KEYS[1], 'run', run) end
 if job == '' then redis.call('DEL', KEYS[2]) end
 if job and job ~= '' then
   redis.call('HSET', KEYS[2], 'sealed', job)

@@ -127,6 +127,8 @@ export class SqliteStore implements SessionStore {
     sealed: Uint8Array,
     version: number,
     job?: Uint8Array | 'none',
+    _isQuiet?: boolean,
+    staysDoubtful = false,
   ): Promise<'replaced' | 'conflict' | 'gone'> {
     return this.#database.write('durable', () => {
       const row = this.#row(key, this.#now())
@@ -134,7 +136,7 @@ export class SqliteStore implements SessionStore {
       if (row.version !== version) return 'conflict'
       this.#database.change(
         'UPDATE sessions SET sealed = ?, version = version + 1, run = ? WHERE number = ?',
-        ...[sealed, this.#database.run, row.number],
+        ...[sealed, staysDoubtful ? row.run : this.#database.run, row.number],
       )
       if (job !== undefined) this.jobs.set(key, job, row.absolute_expires_at + jobOutlivesSessionMs)
       return 'replaced'
