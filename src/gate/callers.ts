@@ -61,7 +61,11 @@ export function presentedKey(
   const text = field === undefined ? undefined : textOf(headers, field)
   const inHeader = text !== undefined && (rule.keys === true || text.startsWith(accessKeyPrefix))
   const found = authorization === undefined ? undefined : accessKeyIn(authorization)
-  if (inHeader) return found === undefined ? { text, by: 'header' } : 'malformed'
+  // Where the rule accepts other callers, credentials in Authorization are those of a second one.
+  const isOther =
+    (rule.accessTokens !== undefined && bearerToken(authorization) !== undefined) ||
+    (rule.serviceAccounts !== undefined && basicCredentials(authorization) !== undefined)
+  if (inHeader) return found === undefined && !isOther ? { text, by: 'header' } : 'malformed'
   const acceptsOthers = rule.keys !== true || rule.accessTokens || rule.serviceAccounts
   // Other callers, and the application, have their own answer to malformed credentials without
   // keys.

@@ -199,8 +199,11 @@ const key = `ghk_${'k'.repeat(64)}`
 const basic = (secret: string, name = 'any') => `Basic ${Buffer.from(`${name}:${secret}`).toString('base64')}`
 
 test('A key counts as password beside any name, as bearer token, and in the header of the upstream', () => {
-  const ofApplication = { authorization: 'Bearer of-the-application', 'x-api-key': key }
-  for (const headers of [{ authorization: basic(key) }, { authorization: basic(key, '') }, ofApplication]) {
+  for (const headers of [
+    { authorization: basic(key) },
+    { authorization: basic(key, '') },
+    { authorization: '', 'x-api-key': key },
+  ]) {
     let looked: unknown
     const identifyKey: AdmitParts['identifyKey'] = (text) => {
       looked = text
@@ -208,6 +211,26 @@ test('A key counts as password beside any name, as bearer token, and in the head
     }
     decide('key', { headers, parts: { identifyKey } })
     assert.equal(looked, key)
+  }
+})
+
+test('Credentials beside a key in its header are for the application, unless the rule accepts them', () => {
+  const tokens = { keys: true, accessTokens: { scopes: [] } } as const
+  const accounts = { keys: true, serviceAccounts: 'all' } as const
+  const keys = { keys: true } as const
+  const fail = () => assert.fail('looked up')
+  for (const [accepts, authorization, kind] of [
+    [keys, 'Bearer of-the-application', 'pass'],
+    [keys, basic('of-the-application'), 'pass'],
+    [tokens, basic('of-the-application'), 'pass'],
+    [accounts, 'Bearer of-the-application', 'pass'],
+    [tokens, 'Bearer token', 'caller_refused'],
+    [accounts, basic('secret', 'robot'), 'caller_refused'],
+  ] as const) {
+    const given = { ...rule('/**'), ...accepts, accessTokens: undefined, serviceAccounts: undefined, ...accepts }
+    const parts = { identifyToken: fail, identifyAccount: fail, ...(kind !== 'pass' && { identifyKey: fail }) }
+    const headers = { authorization, 'x-api-key': key }
+    assert.equal(decide('key', { rule: given as object, headers, parts }).kind, kind, authorization)
   }
 })
 
