@@ -1,5 +1,6 @@
 import type { ApplicationSignInConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { type Claims, type ClaimTemplate, readClaim } from '../core/claims.ts'
+import { GatewayError } from '../core/errors.ts'
 import { sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { StoredSession } from '../session/record/record.ts'
@@ -66,9 +67,9 @@ export class ApplicationSecrets {
     upstream: UpstreamConfig,
     signIn: ApplicationSignInConfig,
     secret: KeptSecret,
-  ): Promise<boolean> {
+  ): Promise<void> {
     const sealed = this.#keyring.seal(JSON.stringify(secret), contextOf(owner, upstream, signIn))
-    return changeDocument(this.#store, nameOf(owner, upstream), signIn.rememberMs, () => sealed)
+    await this.#change(nameOf(owner, upstream), signIn.rememberMs, () => sealed)
   }
 
   /** Whether a password of the person is kept for an application. */
@@ -78,14 +79,19 @@ export class ApplicationSecrets {
 
   /** Deletes what a person has entered. */
   async drop(owner: Owner, upstream: UpstreamConfig): Promise<void> {
-    await changeDocument(this.#store, nameOf(owner, upstream), deletedMs, (sealed) => sealed && Buffer.alloc(0))
+    await this.#change(nameOf(owner, upstream), deletedMs, (sealed) => sealed && Buffer.alloc(0))
   }
 
   /** Remembers that an application has refused a password which no person has entered. */
   async noteRefused(upstream: UpstreamConfig, credentials: Credentials): Promise<void> {
     const { name, context } = refusedOf(upstream, credentials)
     const sealed = this.#keyring.seal(JSON.stringify({ digest: sha256(credentials.password) }), context)
-    await changeDocument(this.#store, name, refusedForMs, () => sealed)
+    await this.#change(name, refusedForMs, () => sealed)
+  }
+
+  async #change(name: string, ttl: number, change: Parameters<typeof changeDocument>[3]): Promise<void> {
+    if (await changeDocument(this.#store, name, ttl, change)) return
+    throw new GatewayError('ERR_STORE_UNAVAILABLE', 'other processes change the password at the same time')
   }
 
   async #wasRefused(upstream: UpstreamConfig, credentials: Credentials): Promise<boolean> {

@@ -73,6 +73,23 @@ test('A password that was refused is not sent again, and another one is', async 
   assert.doesNotMatch(JSON.stringify([...store.stored]), /one/)
 })
 
+test('A password that could not be kept or deleted is an error', async () => {
+  const store = documents()
+  const secrets = new ApplicationSecrets({ store, keyring: new Keyring([key]) })
+  await secrets.keep(owner, upstream, signIn, { password: 'x' })
+
+  // Other processes write first, each time.
+  store.writeDocument = async () => false
+
+  const refused = { username: 'jane', password: 'x' }
+  for (const write of [
+    () => secrets.keep(owner, upstream, signIn, { password: 'y' }),
+    () => secrets.drop(owner, upstream),
+    () => secrets.noteRefused(upstream, refused),
+  ])
+    await assert.rejects(write, { code: 'ERR_STORE_UNAVAILABLE' })
+})
+
 for (const [claims, text] of [
   [{ a: 'x', b: 7 }, 'x\\7'],
   [{ a: 'x' }, undefined],
