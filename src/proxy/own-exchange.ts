@@ -13,6 +13,7 @@ import type {
 } from '../transport/transport.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
+import { decodedContent } from './content-rewriter.ts'
 import { loopField } from './passed-fields.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -69,7 +70,7 @@ export function ownRequest(request: OwnRequest, upstream: Upstream, config: Upst
 export interface OwnResponse {
   readonly status: number
   readonly fields: RawFields
-  /** Empty without `maxContentBytes`. */
+  /** Without a content coding. Empty without `maxContentBytes`. */
   readonly content: Buffer
 }
 
@@ -157,8 +158,10 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
 
   onEnd(): void {
     this.#control = undefined
-    if (this.#head !== undefined) this.#resolve({ ...this.#head, content: Buffer.concat(this.#parts) })
-    this.#end(over)
+    const { fields = [] } = this.#head ?? {}
+    const content = decodedContent(fields, Buffer.concat(this.#parts), this.#maxContentBytes ?? 0)
+    if (this.#head !== undefined && content !== undefined) this.#resolve({ ...this.#head, content })
+    this.#end(undecodable)
   }
 
   onSwitch({ socket }: SwitchedConnection): void {
@@ -192,7 +195,7 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
 }
 
 const nothing = Buffer.alloc(0)
-const over = new GatewayError('ERR_INTERNAL', 'the exchange is over')
+const undecodable = new GatewayError('ERR_UPSTREAM_RESPONSE', 'the content of the response cannot be decoded')
 const late = new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no response within the timeout of the call')
 const busy = new GatewayError('ERR_UPSTREAM_BUSY', 'too many requests wait for a connection')
 const tooLong = new GatewayError('ERR_UPSTREAM_RESPONSE', 'the content of the response is too long')

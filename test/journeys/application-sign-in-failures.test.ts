@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
-import { gzipSync } from 'node:zlib'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { navigation } from '../support/browser.ts'
 import { type Asking, startSigningInApplication } from '../support/signing-in-application.ts'
 import { until } from '../support/until.ts'
@@ -223,6 +223,49 @@ for (const [what, coding, page] of [
 
     assert.match(shown.body, coding === 'gzip' ? /Orders of jane/ : /<title>Sign in/)
   })
+
+for (const [what, coding, content] of [
+  ['gzip', 'gzip', gzipSync],
+  ['Brotli', 'br', brotliCompressSync],
+  ['an unknown coding', 'unknown', Buffer.from],
+  ['what is not gzip', 'gzip', Buffer.from],
+] as const)
+  test(`The page with the form, which the gateway opens, is read in ${what}, or left to the person`, async (t) => {
+    const { application, world, jane } = await worldWith(t)
+    const page = `<!doctype html><title>Sign in</title><form method=post action=/login>${fields}</form>`
+    application.respond = (req, res) => {
+      if (req.method === 'POST') res.writeHead(303, { Location: '/', 'Set-Cookie': 'APP=1; Path=/' }).end()
+      else if (/APP=1/.test(req.headers.cookie ?? '')) res.end('Orders of jane')
+      else if (!req.url?.startsWith('/login')) return false
+      else res.writeHead(200, { 'Content-Type': 'text/html', 'Content-Encoding': coding }).end(content(page))
+      return true
+    }
+    await jane.get(`${world.url}/.gatehouse/sign-in?return_to=/.gatehouse/sessions`)
+
+    const shown = await jane.send(`${world.url}/orders`)
+
+    const isRead = content !== Buffer.from
+    assert.deepEqual(
+      [shown.status, shown.headers['location']],
+      isRead ? [200, undefined] : [302, '/login?next=%2Forders'],
+    )
+    assert.match(String(reasons(world)), isRead ? /^$/ : /cannot be decoded/)
+  })
+
+test('A page with the form that breaks off leads to no sign-in', async (t) => {
+  const { application, world, jane } = await worldWith(t, form, 'page')
+  await jane.get(`${world.url}/.gatehouse/sign-in?return_to=/.gatehouse/sessions`)
+  application.respond = (req, res) => {
+    if (req.method === 'POST') return false
+    res.writeHead(200, { 'Content-Type': 'text/html', 'Content-Length': 9999 })
+    res.write(`<form method=post action=/login>${fields}</form>`, () => res.destroy())
+    return true
+  }
+
+  assert.equal((await jane.send(`${world.url}/orders`)).status, 502)
+
+  assert.deepEqual(application.attempts, [])
+})
 
 test('A long or slow page is passed on as it arrives', async (t) => {
   const { application, world, jane } = await worldWith(t)
