@@ -93,7 +93,7 @@ export function responseSteps(
 ): ResponseHandler {
   const { watch } = input
   const handler = readSteps(last, input, upstream, addresses)
-  return watch === undefined ? handler : new HeldResponse(handler, watch, (next) => last.replaceResponse(next))
+  return watch === undefined ? handler : new HeldResponse(handler, watch, last)
 }
 
 function readSteps(

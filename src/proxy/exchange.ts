@@ -190,6 +190,10 @@ export class Exchange implements ReplaceableResponse, TargetObserver, SlotHolder
     atEndOfTurn(onIncomplete, this)
   }
 
+  holdResponse(): void {
+    if (this.#state === 'waiting') this.#setTimer(0)
+  }
+
   /** Something else takes the place of a complete response, of which the client has got nothing. */
   replaceResponse(next: () => void): void {
     if (this.#state === 'waiting') this.#replace(next)

@@ -6,6 +6,9 @@ import type { OwnResponse } from './own-exchange.ts'
 
 /** The most content of a response that is held, in bytes. */
 export const maxHeldBytes = 256 * 1024
+/** The most content of all responses that are held, in bytes. */
+const maxAllHeldBytes = 32 * 1024 * 1024
+let allHeldBytes = 0
 /** How long the content of a held response may take, in ms. */
 const holdsForMs = 1_000
 
@@ -22,6 +25,8 @@ export interface ResponseWatch {
 
 /** The handler of an exchange, whose response something else may replace. */
 export interface ReplaceableResponse extends ResponseHandler {
+  /** A complete response is examined, which does not count as the time of the upstream. */
+  holdResponse(): void
   replaceResponse(next: () => void): void
 }
 
@@ -31,7 +36,7 @@ export interface ReplaceableResponse extends ResponseHandler {
 export class HeldResponse implements ResponseHandler {
   readonly #handler: ResponseHandler
   readonly #watch: ResponseWatch
-  readonly #replace: (next: () => void) => void
+  readonly #last: Pick<ReplaceableResponse, 'holdResponse' | 'replaceResponse'>
   #control: ExchangeControl | undefined
   /** What has arrived; `undefined` when nothing is held. */
   #held: (() => void)[] | undefined
@@ -40,10 +45,14 @@ export class HeldResponse implements ResponseHandler {
   #bytes = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor(handler: ResponseHandler, watch: ResponseWatch, replace: (next: () => void) => void) {
+  constructor(
+    handler: ResponseHandler,
+    watch: ResponseWatch,
+    last: Pick<ReplaceableResponse, 'holdResponse' | 'replaceResponse'>,
+  ) {
     this.#handler = handler
     this.#watch = watch
-    this.#replace = replace
+    this.#last = last
   }
 
   onSend(control: ExchangeControl): boolean {
@@ -76,8 +85,13 @@ export class HeldResponse implements ResponseHandler {
     this.#held.push(() => this.#handler.onEnd(trailers))
     const content = decodedContent(this.#head.fields, Buffer.concat(this.#parts), maxHeldBytes)
     if (content === undefined) return this.#release()
+    this.#last.holdResponse()
     this.#watch.examine({ ...this.#head, content }).then(
-      (next) => (next === undefined ? this.#release() : this.#replace(next)),
+      (next) => {
+        if (next === undefined) return this.#release()
+        this.#drop()
+        this.#last.replaceResponse(next)
+      },
       () => this.#release(),
     )
   }
@@ -87,8 +101,7 @@ export class HeldResponse implements ResponseHandler {
   }
 
   onError(error: GatewayError): void {
-    clearTimeout(this.#timer)
-    this.#held = undefined
+    this.#drop()
     this.#handler.onError(error)
   }
 
@@ -100,16 +113,24 @@ export class HeldResponse implements ResponseHandler {
     this.#parts.push(part)
     this.#held?.push(() => this.#handler.onContent(part, () => {}))
     this.#bytes += part.length
-    if (this.#bytes > maxHeldBytes) this.#release()
+    allHeldBytes += part.length
+    if (this.#bytes > maxHeldBytes || allHeldBytes > maxAllHeldBytes) this.#release()
   }
 
-  /** Passes on what was held, in order. */
-  #release(): void {
+  /** Returns what was held, in order. */
+  #drop(): readonly (() => void)[] {
     clearTimeout(this.#timer)
+    allHeldBytes -= this.#bytes
+    this.#bytes = 0
+    this.#parts = []
     const held = this.#held ?? []
     this.#held = undefined
+    return held
+  }
+
+  #release(): void {
     try {
-      for (const pass of held) pass()
+      for (const pass of this.#drop()) pass()
     } catch (error) {
       const failure =
         error instanceof GatewayError ? error : new GatewayError('ERR_INTERNAL', 'a response failed', { cause: error })
