@@ -9,7 +9,7 @@ import type { RefusedSignIns } from '../session/cookies/gateway-cookies.ts'
 import { type SignedInViewer, viewerOf, type ViewerParts } from '../session/cookies/viewer.ts'
 import type { Ended } from '../session/live/endings.ts'
 import type { SessionsOfAudience } from '../session/live/live-sessions.ts'
-import type { KeysFor, PersonSessions, Viewer } from '../session/people/person-sessions.ts'
+import type { KeysFor, KeyUpstream, PersonSessions, Viewer } from '../session/people/person-sessions.ts'
 import { endAllAtProvider, type EndAtProviderParts } from './end-at-provider.ts'
 
 export interface OwnSessionsParts extends EndAtProviderParts, ViewerParts {
@@ -101,10 +101,11 @@ async function sessionsPage(
     keptSecrets(sessions.audience, viewer.sub),
   ])
   const { name: providerName } = provider.config
-  const upstreams = keysFor(viewer.session.record, providerName, request.cause.client).filter(
-    ({ name, keys }) => ownKeys.keys.filter(({ upstream }) => upstream === name).length < keys.perPerson,
-  )
-  const keys = { ...ownKeys, upstreams }
+  const all = keysFor(viewer.session.record, providerName, request.cause.client)
+  const isFull = ({ name, keys }: KeyUpstream) =>
+    ownKeys.keys.filter(({ upstream }) => upstream === name).length >= keys.perPerson
+  const full = all.filter(isFull).map(({ name }) => name)
+  const keys = { ...ownKeys, upstreams: all.filter((each) => !isFull(each)), full }
   const formTargets = [provider.endSessionOrigin ?? []].flat()
   return pages.sessions(list, { prefix, outcome, keys, secrets, formTargets }, request)
 }

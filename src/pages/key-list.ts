@@ -22,6 +22,8 @@ export interface ShownKeys {
   readonly newToken: string
   /** For which upstreams the person may make a key. */
   readonly upstreams: readonly { readonly name: string; readonly address: string }[]
+  /** The names of those for which the person has as many keys as is allowed. */
+  readonly full: readonly string[]
 }
 
 /** A new key, which is shown once. */
@@ -44,7 +46,11 @@ interface Words {
 /**
  * The part of the page with the sessions that is about keys. Empty: the person has no use for it.
  */
-export function keyListHtml({ keys, allToken, newToken, upstreams }: ShownKeys, prefix: string, words: Words): string {
+export function keyListHtml(
+  { keys, allToken, newToken, upstreams, full }: ShownKeys,
+  prefix: string,
+  words: Words,
+): string {
   if (keys.length === 0 && upstreams.length === 0) return ''
   const { texts } = words
   const end = `${prefix}sessions`
@@ -55,6 +61,7 @@ export function keyListHtml({ keys, allToken, newToken, upstreams }: ShownKeys, 
       ? ['<ul class="sessions">', ...keys.map((key, at) => itemHtml(key, at, end, words)), '</ul>']
       : []),
     ...(keys.length > 1 ? [endAll] : []),
+    ...(full.length > 0 ? [`<p>${escape(texts.full.replace('{names}', () => full.join(', ')))}</p>`] : []),
     ...(upstreams.length > 0 ? [newKeyHtml(upstreams, newToken, `${prefix}keys`, texts)] : []),
     '</section>',
   ].join('\n')

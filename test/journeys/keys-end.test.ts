@@ -206,6 +206,7 @@ test('A person has a number of keys for each upstream, ends all, and sessions do
 
   const full = await jane.get(world.page)
   assert.doesNotMatch(full.body, /Make a key/)
+  assert.match(full.body, /You may not have more keys for orders\. End one to make another\./)
   assert.match(full.body, /<dt>Last used<\/dt><dd>Not yet<\/dd>/)
   for (const key of keys) assert.equal(await works(world, key), true)
   await until('the use is noted', async () =>

@@ -64,6 +64,31 @@ test('The page about a kept request escapes its address, and the application may
   }
 })
 
+test('The pages with keys and passwords escape all texts, are kept by no cache, and are shown in no frame', () => {
+  const pages = pagesWith()
+  const used = { at: 0, address: hostile }
+  const key = { token: hostile, name: hostile, upstream: hostile, madeAt: 0, endsAt: 0, used }
+  const upstreams = [{ name: hostile, address: hostile }]
+  const keys = { keys: [key, key], allToken: hostile, newToken: hostile, upstreams, full: [hostile] }
+  const secrets = [{ upstream: hostile, title: hostile, person: hostile }]
+  const list = { sessions: [], othersToken: hostile, hasMore: false }
+  const asked = { title: hostile, action: hostile, fields: { a: hostile }, username: hostile, sessions: hostile }
+  const made = { id: hostile, name: hostile, address: hostile, header: hostile, endsAt: 0 }
+  for (const acceptLanguage of languages) {
+    const context = { ...visit, acceptLanguage }
+    for (const { body, headers } of [
+      pages.sessions(list, { prefix: '/.gatehouse/', formTargets: [], keys, secrets }, context),
+      pages.keyMade(made, '/.gatehouse/', context),
+      pages.applicationSignIn({ ...asked, wasRefused: true, rememberMs: 1 }, context),
+    ]) {
+      assert.equal(body.includes('<script'), false)
+      assert.ok(body.split(escaped).length > 3)
+      assert.equal(headers['Cache-Control'], 'no-store')
+      assert.match(String(headers['Content-Security-Policy']), /default-src 'none'; .*frame-ancestors 'none'/)
+    }
+  }
+})
+
 test('Values in a template are escaped', () => {
   const template = (page: PageName) =>
     parsePageTemplate(

@@ -197,6 +197,7 @@ export const de: Messages = {
     endAll: 'Alle Schlüssel beenden',
     name: 'Name des Programms',
     make: 'Schlüssel erstellen',
+    full: 'Für {names} dürfen Sie nicht mehr Schlüssel haben. Beenden Sie einen, um einen neuen zu erstellen.',
     made: {
       title: 'Ihr neuer Schlüssel',
       text: 'Kopieren Sie den Schlüssel jetzt in das Programm: Er wird nicht noch einmal angezeigt. Wo das Programm nach einem Benutzernamen fragt, geben Sie einen beliebigen ein und den Schlüssel als Passwort.',

@@ -130,6 +130,7 @@ export const en: Messages = {
     endAll: 'End all keys',
     name: 'Name of the program',
     make: 'Make a key',
+    full: 'You may not have more keys for {names}. End one to make another.',
     made: {
       title: 'Your new key',
       text: 'Copy the key into the program now: it is not shown again. Where the program asks for a user name, enter any, and the key as the password.',

@@ -195,6 +195,7 @@ export const fr: Messages = {
     endAll: 'Supprimer toutes les clés',
     name: 'Nom du programme',
     make: 'Créer une clé',
+    full: 'Vous ne pouvez pas avoir plus de clés pour {names}. Supprimez-en une pour en créer une autre.',
     made: {
       title: 'Votre nouvelle clé',
       text: 'Copiez maintenant la clé dans le programme : elle ne sera plus affichée. Si le programme demande un nom d’utilisateur, saisissez-en un quelconque, et la clé comme mot de passe.',

@@ -154,6 +154,8 @@ export interface KeyMessages extends Heading {
   /** The name that the person gives to a key. */
   readonly name: string
   readonly make: string
+  /** `{names}` are the applications for which the person has as many keys as is allowed. */
+  readonly full: string
   readonly made: Heading
   readonly key: string
   /** Where the application is. */
