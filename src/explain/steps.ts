@@ -1,7 +1,7 @@
 import { claimsOf } from '../config/claims-in-use.ts'
 import type { Place } from '../config/document/diagnostics.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
-import type { UpstreamConfig } from '../config/model/upstream.ts'
+import type { ApplicationSignInConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { unreachable } from '../core/errors.ts'
 import type { StepUp } from '../core/step-up.ts'
 import { isSafe } from '../gate/cross-site.ts'
@@ -22,6 +22,7 @@ export interface Step {
     | 'upstream'
     | 'rule'
     | 'logout call'
+    | 'application_sign_in'
     | 'session'
     | 'access token'
     | 'service account'
@@ -40,9 +41,15 @@ export interface Step {
 function aboutRoute(route: Route | undefined): Step[] {
   if (route === undefined) return [{ name: 'upstream', text: 'no upstream serves this host and path' }]
   const { upstream, rule, isLogout } = route
-  const { name, place, logout } = upstream
+  const { name, place, logout, applicationSignIn } = upstream
   const found: Step = { name: 'upstream', text: `${name}: ${hostsText(upstream)}`, place }
-  if (!isLogout) return [found, { name: 'rule', text: ruleText(rule), place: rule.place }]
+  const isSignedIn = applicationSignIn !== undefined && rule.access !== 'public' && rule.respond === undefined
+  if (!isLogout)
+    return [
+      found,
+      { name: 'rule', text: ruleText(rule), place: rule.place },
+      ...(isSignedIn ? [{ name: 'application_sign_in', text: signInText(applicationSignIn) } as const] : []),
+    ]
   const { method, target } = logout.call ?? {}
   const call = `afterwards the gateway sends ${method} ${target} to the application (logout.call)`
   return [
@@ -111,6 +118,28 @@ function sameSiteText(facts: RequestFacts): string {
   if (secFetchSite === undefined && origin === undefined)
     return 'neither Sec-Fetch-Site nor Origin is present: the request is not from a page of another site'
   return 'the requesting page is of this site, or of a trusted origin'
+}
+
+/** When the gateway signs a person in at the application, how, and with which secret. */
+function signInText({ kind, page, action, values, password, asks }: ApplicationSignInConfig): string {
+  const names = values.map(([name]) => name).join(' and ')
+  const question = asks === undefined ? 'has the status 401' : 'is as asks says'
+  const redirect = page === undefined ? [] : [`redirects to ${page}`]
+  const [when, how] = {
+    form: [
+      [...redirect, `has a form with ${names}`, ...(asks === undefined ? [] : [question])],
+      `sends the form to ${action}`,
+    ] as const,
+    json: [[...redirect, question, 'is the first page of a session'], `sends JSON to ${action}`] as const,
+    basic: [['asks for Basic'], 'sends Basic credentials from then on'] as const,
+  }[kind]
+  const secret =
+    password === 'ask'
+      ? 'the password that the person enters on a page of the gateway'
+      : password.some((part) => typeof part === 'string')
+        ? 'the password of a technical account'
+        : `the password in the claim ${password.flat().join('.')}`
+  return `when a response ${when.join(', or ')}, the gateway signs the person in by itself: it ${how}, with ${secret}`
 }
 
 /** Which requests an upstream serves. */

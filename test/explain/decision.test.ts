@@ -65,10 +65,38 @@ async function explained(
     join(folder, 'gateway.yaml'),
   ])
   assert.ok('carryOut' in call, JSON.stringify(call))
-  const { terminal, said } = recordingTerminal({ CLIENT_SECRET: 'correct horse battery' })
+  const { terminal, said } = recordingTerminal({ CLIENT_SECRET: 'correct horse battery', WIKI_PASSWORD: 'hunter2' })
   const exitCode = await call.carryOut(terminal)
   return { exitCode, ...said }
 }
+
+for (const [settings, ...patterns] of [
+  [
+    'page: /sign/in, fields: { user: "{username}", code: "{password}" }, password: { env: WIKI_PASSWORD }',
+    /when a response redirects to \/sign\/in, or has a form with user and code, the gateway signs the person in by itself: it sends the form to \/sign\/in, with the password of a technical account\n/,
+  ],
+  [
+    'action: /token, json: { user: "{username}", code: "{password}" }, token: t, password: { claim: badge }',
+    /when a response has the status 401, or is the first page of a session, .* it sends JSON to \/token, with the password in the claim badge\n/,
+  ],
+  [
+    'basic: true',
+    /when a response asks for Basic, .* with the password that the person enters on a page of the gateway\n/,
+  ],
+] as const)
+  test(`explain says when and how the gateway signs people in at an application: ${settings}`, async (t) => {
+    const config = yaml.replace(
+      'session_cookies: [JSESSIONID]',
+      `session_cookies: [JSESSIONID]\n    application_sign_in: { ${settings} }`,
+    )
+
+    const { out } = await explained(t, ['--as', 'CLAIMS', '/orders'], jane, config)
+
+    for (const pattern of patterns) assert.match(out, pattern)
+    assert.doesNotMatch(out, /hunter2/)
+    for (const path of ['/static/x', '/logout'])
+      assert.doesNotMatch((await explained(t, ['--as', 'CLAIMS', path], jane, config)).out, /application_sign_in/)
+  })
 
 for (const [what, args, ...patterns] of [
   [
