@@ -5,6 +5,7 @@ import {
   connectionAdvice,
   connectTo,
   createResolver,
+  findForm,
   hasDirective,
   type HealthCheckConfig,
   httpSchemeMismatch,
@@ -44,7 +45,9 @@ export async function upstreamFindings(upstream: UpstreamConfig, outside = outsi
   const pages = alone
     .slice(0, isHttp1 ? 1 : 0)
     .map((each) =>
-      Promise.all([addressesFinding, framesFinding, loopFinding, mcpFinding].map((finding) => finding(each))),
+      Promise.all(
+        [addressesFinding, framesFinding, loopFinding, mcpFinding, signInFinding].map((finding) => finding(each)),
+      ),
     )
   const health = healthFindings(upstream, alone)
   return found(...(await Promise.all(about)).flat(), ...(await health), ...(await Promise.all(pages)).flat())
@@ -177,10 +180,44 @@ async function mcpFinding(upstream: UpstreamConfig): Promise<Finding | undefined
 }
 
 /** The URL of the MCP server: the path of the rule, unless it has a placeholder. */
-function mcpEndpoint({ url, path, stripPath }: UpstreamConfig, rule: UpstreamConfig['rules'][number]): URL {
+function mcpEndpoint(upstream: UpstreamConfig, rule: UpstreamConfig['rules'][number]): URL {
+  return placeOf(rule.path.text.includes('*') ? upstream.path.replace(/(.)\/$/, '$1') : rule.path.text, upstream)
+}
+
+/** Where the application serves a path that clients use. */
+function placeOf(target: string, { url, path, stripPath }: UpstreamConfig): URL {
   const base = path.replace(/\/$/, '')
-  const pathname = rule.path.text.includes('*') ? base || '/' : rule.path.text
-  return new URL(url.pathname.replace(/\/$/, '') + (stripPath ? pathname.slice(base.length) || '/' : pathname), url)
+  return new URL(url.pathname.replace(/\/$/, '') + (stripPath ? target.slice(base.length) || '/' : target), url)
+}
+
+/** Whether the application asks for a sign-in as `application_sign_in` says. No secret is sent. */
+async function signInFinding(upstream: UpstreamConfig): Promise<Finding | undefined> {
+  const { name, applicationSignIn: signIn, externalUrl } = upstream
+  if (signIn === undefined || signIn.kind === 'json') return undefined
+  const { kind, action, page = action, values } = signIn
+  const place = placeOf(page, upstream)
+  const forwarded = { 'x-forwarded-proto': externalUrl.protocol.slice(0, -1), 'x-forwarded-host': externalUrl.host }
+  const headers = { host: hostFor(upstream), accept: 'text/html', 'accept-encoding': 'identity', ...forwarded }
+  const response = await request(place, { method: 'GET', headers, ...wayTo(upstream), contentBytes: pageBytes })
+  if (!('status' in response)) return undefined
+  const id = 'upstream.application_sign_in'
+  const lacks = (what: string) =>
+    warning(id, `${what}: it responds with ${response.status} to GET ${page}`, {
+      why: 'people get the sign-in of the application; a signed-in person, whose identity headers doctor does not send, may get another response',
+      todo: `compare upstreams.${name}.application_sign_in with what the application sends for ${page}`,
+    })
+  if (kind === 'basic')
+    return response.status === 401 && /\bbasic\b/i.test([response.headers['www-authenticate'] ?? []].flat().join())
+      ? ok(id, `the application asks for Basic at ${page}`)
+      : lacks('the application does not ask for Basic')
+  const names = values.map(([field]) => field)
+  const form = findForm(Buffer.from(response.content ?? '', 'latin1').toString(), names)
+  if (form === undefined) return lacks(`the page has no form with ${names.join(' and ')}`)
+  if ('unclear' in form) return lacks(`the form is not understood, because ${form.unclear}`)
+  const [sentTo, path] = [URL.parse(form.action, place.href), action.replace(/\?.*/s, '')]
+  return sentTo?.pathname === path || sentTo?.pathname === placeOf(path, upstream).pathname
+    ? ok(id, `the page ${page} has the form with ${names.join(' and ')}, which is sent to ${path}`)
+    : lacks(`the form is not sent to ${path}`)
 }
 
 const policyField = 'content-security-policy'

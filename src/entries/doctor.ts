@@ -1,4 +1,5 @@
 /** What packages/doctor uses of the gateway. Nothing else of `src` is for it. */
+export { findForm } from '../application-sign-in/html-form.ts'
 export { isLoopback } from '../config/addresses.ts'
 export { claimsIn, claimsNeeded } from '../config/claims-in-use.ts'
 export { describeAssertion, readClientAssertion } from '../config/client-assertion.ts'

@@ -432,3 +432,60 @@ test('The request about an MCP server goes to the path where the gateway sends r
   assert.deepEqual(await pathOf(below, 'path: /tools\n    strip_path: true'), ['/'])
   assert.deepEqual(await pathOf(byTool.replace('/mcp', '/tools/mcp'), 'path: /tools\n    strip_path: true'), ['/mcp'])
 })
+
+/**
+ * The finding about an application with this page at `/wiki/login`, below the path of the upstream.
+ */
+async function signInFindingOf(t: TestContext, settings: string, respond: RequestListener, place = '/login') {
+  const asked: (string | undefined)[] = []
+  const port = await startApplication(t, '127.0.0.1', (req, res) => {
+    if (req.url !== place) return void res.end()
+    asked.push(`${req.method} ${req.headers.host} ${req.headers['x-forwarded-proto']}`)
+    respond(req, res)
+  })
+  const findings = await findingsAbout(
+    t,
+    `url: http://127.0.0.1:${port}\n    path: /wiki/\n    strip_path: true\n    session_cookies: [SID]\n    application_sign_in: { ${settings} }`,
+  )
+  return { found: findings.find(({ id }) => id === 'upstream.application_sign_in'), asked }
+}
+
+const signInFields = 'page: /wiki/login, fields: { user: "{username}", pass: "{password}" }'
+const page = (content: string, status = 200): RequestListener => {
+  return (_req, res) => void res.writeHead(status, { 'content-type': 'text/html' }).end(content)
+}
+const inputs = '<input name=user><input name=pass>'
+
+for (const [what, respond, level, text] of [
+  ['has the form', page(`<form method=post>${inputs}</form>`), 'ok', /\/wiki\/login has the form with user and pass/],
+  ['has it elsewhere', page(`<form method=post action=/a>${inputs}</form>`), 'warning', /not sent to \/wiki\/login/],
+  [
+    'has another form',
+    page('<form method=post><input name=user></form>'),
+    'warning',
+    /no form with user and pass: .* 200/,
+  ],
+  ['is not there', page('', 404), 'warning', /no form with user and pass: it responds with 404 to GET \/wiki\/login/],
+  [
+    'has a form that is not understood',
+    page(`<form method=post>${inputs}<input type=file name=x></form>`),
+    'warning',
+    /not understood, because the form has a file/,
+  ],
+] as const)
+  test(`The page with the form of an application ${what}`, async (t) => {
+    const { found, asked } = await signInFindingOf(t, signInFields, respond)
+
+    assert.equal(found?.level, level)
+    assert.match(found.what, text)
+    assert.deepEqual(asked, ['GET orders.example.com https'])
+  })
+
+test('An application that is to ask for Basic is tried too, and nothing is said about one that gets JSON', async (t) => {
+  const asks: RequestListener = (_req, res) => void res.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end()
+
+  assert.equal((await signInFindingOf(t, 'basic: true', asks, '/')).found?.level, 'ok')
+  assert.equal((await signInFindingOf(t, 'basic: true', page('hello'), '/')).found?.level, 'warning')
+  const json = 'action: /wiki/login, json: { user: "{username}", pass: "{password}" }, token: t'
+  assert.deepEqual(await signInFindingOf(t, json, page('')), { found: undefined, asked: [] })
+})
