@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { auditEventsIn } from '../support/audit-schema.ts'
 import { goOn } from '../support/form-browser.ts'
@@ -100,6 +103,82 @@ test('A request for Global Token Revocation ends the keys of its person only', a
   assert.equal((await revoke('jane')).status, 204)
   assert.equal(await works(world, key), false)
 })
+
+/** Tokens that live for an hour: only UserInfo is due. */
+async function startPolled(t: TestContext) {
+  const world = await startKeyWorld(t, { session: 'poll_userinfo: 30s' })
+  world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 3600))
+  const key = await makeKey(await signedIn(world), world)
+  return { world, key }
+}
+
+test('poll_userinfo reads UserInfo for a key: the program gets new claims, and loses a right', async (t) => {
+  const { world, key } = await startPolled(t)
+  const api = async () => (await send(`${world.url}/api/me`, basic(key))).status
+  assert.equal(await api(), 200)
+  world.provider.bend(
+    '/oauth/userinfo',
+    (body) => void (body['https://id.example.com/claims/fields'] = { groups: ['audit'] }),
+  )
+
+  world.moveClock(30_000)
+
+  await until('the claims are new', async () => (await api()) === 403)
+  assert.match((await send(`${world.url}/echo`, basic(key))).body, /"X-Groups",\s*"audit"/)
+})
+
+for (const [what, isRejectedAgain] of [
+  ['rejects the access token once', false],
+  ['rejects the refreshed access token too', true],
+] as const)
+  test(`With poll_userinfo, UserInfo ${what}: a key is refreshed once, and ends only then`, async (t) => {
+    const { world, key } = await startPolled(t)
+    const [polls, refreshes] = [world.provider.hits('/oauth/userinfo'), world.provider.hits('/oauth/token')]
+    const mend = world.provider.fault('/oauth/userinfo', (_req, res) => {
+      if (!isRejectedAgain) mend()
+      res.writeHead(401, { 'www-authenticate': 'Bearer error="invalid_token"' }).end()
+    })
+
+    world.moveClock(30_000)
+    await works(world, key)
+    await until('UserInfo was read again', () => world.provider.hits('/oauth/userinfo') - polls >= 2)
+
+    if (isRejectedAgain) await until('the key has ended', async () => !(await works(world, key)))
+    assert.equal(await works(world, key), !isRejectedAgain)
+    assert.deepEqual(endings(world), isRejectedAgain ? ['userinfo_401'] : [])
+    assert.equal(world.provider.hits('/oauth/token') - refreshes, 1)
+  })
+
+for (const tokens of ['a refresh token', 'no refresh token'] as const)
+  test(`An older copy of Redis brings back no key that the provider has ended: with ${tokens}`, async (t) => {
+    const world = await startKeyWorld(t, {
+      store: 'redis',
+      ...(tokens === 'no refresh token' && {
+        provider: { adjust: (configuration) => ({ ...configuration, issueRefreshToken: async () => false }) },
+      }),
+    })
+    const [jane, samir] = [await signedIn(world), await signedIn(world, 'samir')]
+    const [ended, kept] = [await makeKey(jane, world), await makeKey(samir, world)]
+    const redis = world.redis ?? assert.fail()
+    const direct = new Redis(redis.port, '127.0.0.1')
+    await direct.save()
+    direct.disconnect()
+    await press(jane, await jane.get(world.page), /^End the key/)
+    // The account is gone, so that the provider confirms nothing.
+    world.people.splice(0, 1)
+
+    await redis.restart()
+    const fresh = await world.startReplica()
+    const asked = () => world.provider.hits('/oauth/token') + world.provider.hits('/oauth/userinfo')
+    const before = asked()
+
+    await until('the gateway serves', () => works(fresh, kept))
+    assert.ok(asked() > before, 'the provider was asked')
+    assert.equal((await send(`${fresh.url}/echo`, basic(ended))).status, 401)
+    const now = asked()
+    assert.equal(await works(fresh, kept), true)
+    assert.equal(asked(), now, 'once')
+  })
 
 test('A failover of Redis keeps a key, and an ended one stays ended', async (t) => {
   const setup = await startSentinel(t)
@@ -223,6 +302,44 @@ test('A person has a number of keys for each upstream, ends all, and sessions do
   assert.equal(await works(world, again), true, 'a new session ends no key')
   await press(laptop, await laptop.get(world.page), /^End the key/)
   assert.equal(await works(world, again), false)
+})
+
+test('No person ends a key of another one', async (t) => {
+  const world = await startKeyWorld(t)
+  const [jane, samir] = [await signedIn(world), await signedIn(world, 'samir')]
+  const key = await makeKey(jane, world)
+  const buttons = formsOf(await jane.get(world.page)).filter(({ button }) => button.startsWith('End the key'))
+  assert.equal(buttons.length, 1)
+
+  for (const button of buttons) assert.equal((await sendForm(samir, button)).status, 200)
+
+  assert.equal(await works(world, key), true)
+})
+
+test('When a key ends, the session of its program at the application ends too', async (t) => {
+  const called: string[] = []
+  const application = createServer((req, res) => {
+    if (req.url === '/bye') called.push(String(req.headers.cookie))
+    res.setHeader('Set-Cookie', 'APP=of-the-key; Path=/').end()
+  })
+  await once(application.listen(0, '127.0.0.1'), 'listening')
+  t.after(() => void application.close().closeAllConnections())
+  const world = await startKeyWorld(t, {
+    upstream: new URL(`http://127.0.0.1:${(application.address() as AddressInfo).port}`),
+    upstreamSettings: `session_cookies: [APP]
+    logout: { call: /bye }
+    keys: {}
+    rules: [{ path: /echo, keys: true }]`,
+  })
+  const jane = world.browser()
+  await jane.get(`${world.url}/.gatehouse/sign-in?return_to=/.gatehouse/sessions`)
+  const key = await makeKey(jane, world)
+  const response = await send(`${world.url}/echo`, basic(key))
+  assert.equal(response.headers['set-cookie'], undefined, 'the program does not get the cookie')
+
+  await press(jane, await jane.get(world.page), /^End the key/)
+
+  await until('the application is told', () => called.includes('APP=of-the-key'))
 })
 
 test('Another person at the provider gets no key, and what the gateway then has is revoked', async (t) => {

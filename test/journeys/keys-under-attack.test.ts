@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { startHttp2World } from '../support/http2.ts'
 import { type KeyWorld, basic, makeKey, send, signedIn, startKeyWorld } from '../support/key-world.ts'
@@ -97,6 +100,31 @@ test('Whatever a request sends beside or around a key, the application gets no k
     if (what === 'with the cookie of somebody else') assert.equal(seen[0]?.['x-remote-user'], 'jane')
     assert.equal(seen[0]?.['x-api-key'], undefined, what)
     if (what.startsWith('beside')) assert.equal(seen[0]?.authorization, 'Bearer of-the-app')
+  }
+})
+
+test('No cache keeps a response to a key, and the application sets no cookie of the gateway', async (t) => {
+  const application = createServer((_req, res) => {
+    const fields = { 'Cache-Control': 'public, s-maxage=60', 'CDN-Cache-Control': 'max-age=60' }
+    res.writeHead(200, { ...fields, 'Set-Cookie': ['gatehouse=evil', 'own=1'] }).end('x'.repeat(2000))
+  })
+  await once(application.listen(0, '127.0.0.1'), 'listening')
+  t.after(() => void application.close().closeAllConnections())
+  const world = await startKeyWorld(t, {
+    upstream: new URL(`http://127.0.0.1:${(application.address() as AddressInfo).port}`),
+    upstreamSettings: `compress: true
+    keys: { header: X-Api-Key }
+    rules: [{ path: /dav/*, keys: true }]`,
+  })
+  const jane = world.browser()
+  await jane.get(`${world.url}/.gatehouse/sign-in?return_to=/.gatehouse/sessions`)
+  const key = await makeKey(jane, world)
+
+  for (const credentials of [basic(key), { 'x-api-key': key }]) {
+    const { status, headers } = await send(`${world.url}/dav/x`, { ...credentials, 'accept-encoding': 'gzip' })
+    assert.deepEqual([status, headers['cache-control'], headers['cdn-cache-control']], [200, 'private', undefined])
+    assert.equal(headers['set-cookie'], 'own=1')
+    assert.equal(headers['content-encoding'], undefined, 'a length that an attacker can compare')
   }
 })
 
