@@ -22,7 +22,7 @@ export interface Step {
     | 'upstream'
     | 'rule'
     | 'logout call'
-    | 'application_sign_in'
+    | 'own sign-in'
     | 'session'
     | 'access token'
     | 'service account'
@@ -48,7 +48,7 @@ function aboutRoute(route: Route | undefined): Step[] {
     return [
       found,
       { name: 'rule', text: ruleText(rule), place: rule.place },
-      ...(isSignedIn ? [{ name: 'application_sign_in', text: signInText(applicationSignIn) } as const] : []),
+      ...(isSignedIn ? [{ name: 'own sign-in', text: signInText(applicationSignIn) } as const] : []),
     ]
   const { method, target } = logout.call ?? {}
   const call = `afterwards the gateway sends ${method} ${target} to the application (logout.call)`

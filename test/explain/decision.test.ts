@@ -73,7 +73,7 @@ async function explained(
 for (const [settings, ...patterns] of [
   [
     'page: /sign/in, fields: { user: "{username}", code: "{password}" }, password: { env: WIKI_PASSWORD }',
-    /when a response redirects to \/sign\/in, or has a form with user and code, the gateway signs the person in by itself: it sends the form to \/sign\/in, with the password of a technical account\n/,
+    /own sign-in when a response redirects to \/sign\/in, or has a form with user and code, the gateway signs the person in by itself: it sends the form to \/sign\/in, with the password of a technical account\n/,
   ],
   [
     'action: /token, json: { user: "{username}", code: "{password}" }, token: t, password: { claim: badge }',
@@ -95,7 +95,7 @@ for (const [settings, ...patterns] of [
     for (const pattern of patterns) assert.match(out, pattern)
     assert.doesNotMatch(out, /hunter2/)
     for (const path of ['/static/x', '/logout'])
-      assert.doesNotMatch((await explained(t, ['--as', 'CLAIMS', path], jane, config)).out, /application_sign_in/)
+      assert.doesNotMatch((await explained(t, ['--as', 'CLAIMS', path], jane, config)).out, /own sign-in/)
   })
 
 for (const [what, args, ...patterns] of [
