@@ -363,14 +363,16 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     })
 
     it(`answers for each session once when a logout token for a ${of} arrives many times at once`, async (opened) => {
-      const { store, now } = opened
+      const { store, now, tick } = opened
       const sessions = await Promise.all(times(5, () => created(store, now(), jane)))
       const token = order(now())
+      const late = endedLate(store)
 
       const responses = await Promise.all(times(10, () => end(store, token)))
 
       const ended = responses.flatMap((response) => (response === 'replayed' ? [] : keysOf(response)))
-      assert.deepEqual(ended.toSorted(), sessions.map(({ key }) => key).toSorted())
+      await until(tick, async () => ended.length + late.length >= 5)
+      assert.deepEqual([...ended, ...late].toSorted(), sessions.map(({ key }) => key).toSorted())
       assert.ok(responses.includes('replayed'))
     })
 
@@ -410,8 +412,9 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     })
   }
 
-  it('returns every session of a sub to exactly one of several endings', async ({ store, now }) => {
+  it('reports every session of a sub to exactly one of several endings', async ({ store, now, tick }) => {
     const sessions = await Promise.all(times(12, (n) => created(store, now(), { sub: 'jane', sid: `sid ${n % 3}` })))
+    const late = endedLate(store)
 
     const responses = await Promise.all([
       store.endSub(subTag(iss, 'jane'), order(now())),
@@ -420,7 +423,8 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     ])
 
     const ended = responses.flatMap((response) => (response === 'replayed' ? assert.fail() : keysOf(response)))
-    assert.deepEqual(ended.toSorted(), sessions.map(({ key }) => key).toSorted())
+    await until(tick, async () => ended.length + late.length >= 12)
+    assert.deepEqual([...ended, ...late].toSorted(), sessions.map(({ key }) => key).toSorted())
   })
 
   it('never lets a write survive an ending that races with it', async ({ store, now }) => {
@@ -798,6 +802,18 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
   })
 
   describe(`${name}, as time passes`, { concurrency: 8 }, () => waiting.forEach(([what, story]) => it(what, story)))
+}
+
+/**
+ * The sessions that the store ends by itself and reports by a notice, because Redis may have lost
+ * their entry: it tries that again when a connection was lost, also by a busy machine.
+ */
+function endedLate(store: SessionStore): readonly SessionKey[] {
+  const late: SessionKey[] = []
+  store.onNotice((notice) => {
+    if (notice.kind === 'ended_late') late.push(...notice.sessions.map(({ key }) => key))
+  })
+  return late
 }
 
 async function keptWith(kept: KeptStore, key: KeptKey, parts: readonly Uint8Array[], head: string): Promise<void> {
