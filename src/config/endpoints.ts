@@ -7,40 +7,25 @@ export type EndpointConfig = Pick<GatewayConfig, 'providers' | 'upstreams' | 're
   readonly session: Pick<GatewayConfig['session'], 'deviceBinding' | 'page' | 'maxPerPerson' | 'embeddedIn'>
 }
 
-/** Whether another proxy carries the requests of some upstream. */
-function someForwardAuth(_provider: ProviderConfig, { upstreams }: EndpointConfig): boolean {
-  return upstreams.some(({ forwardAuth }) => forwardAuth)
-}
+/** Whether an endpoint exists with a configuration. */
+type Exists = (provider: ProviderConfig, config: EndpointConfig) => boolean
 
-/** Whether people enter a password for some application. */
-function someAsking(_provider: ProviderConfig, { upstreams }: EndpointConfig): boolean {
-  return upstreams.some(({ applicationSignIn }) => applicationSignIn?.password === 'ask')
-}
-
-function bindsDevices(_provider: ProviderConfig, { session }: EndpointConfig): boolean {
-  return session.deviceBinding.isOn
-}
-
-function isEmbedded(_provider: ProviderConfig, { session }: EndpointConfig): boolean {
-  return session.embeddedIn.length > 0
-}
-
-function showsSessions(_provider: ProviderConfig, { session }: EndpointConfig): boolean {
-  return session.page
-}
-
-function makesKeys({ name }: ProviderConfig, { upstreams }: EndpointConfig): boolean {
-  return upstreams.some(({ keys, providers }) => keys !== undefined && providers.includes(name))
-}
-
-/** Whether people end sessions: on their page, or before a sign-in that was refused. */
-function letsEndSessions(_provider: ProviderConfig, { session }: EndpointConfig): boolean {
-  return session.page || session.maxPerPerson?.whenExceeded === 'refuse'
-}
-
-function signsIdentities(_provider: ProviderConfig, { upstreams }: EndpointConfig): boolean {
-  return upstreams.some(({ signedIdentity }) => signedIdentity !== undefined)
-}
+const getsFormPosts: Exists = ({ response_mode }) => response_mode.startsWith('form_post')
+const hasSignals: Exists = ({ signals }) => signals !== undefined
+const hasGlobalRevocation: Exists = ({ globalTokenRevocation }) => globalTokenRevocation !== undefined
+const decrypts: Exists = (provider) => decryptionAlgorithms(provider).size > 0
+const bindsDevices: Exists = (_, { session }) => session.deviceBinding.isOn
+const isEmbedded: Exists = (_, { session }) => session.embeddedIn.length > 0
+const showsSessions: Exists = (_, { session }) => session.page
+/** People end sessions on their page, or before a sign-in that was refused. */
+const letsEndSessions: Exists = (_, { session }) => session.page || session.maxPerPerson?.whenExceeded === 'refuse'
+const makesKeys: Exists = ({ name }, { upstreams }) =>
+  upstreams.some(({ keys, providers }) => keys !== undefined && providers.includes(name))
+const signsIdentities: Exists = (_, { upstreams }) => upstreams.some((each) => each.signedIdentity !== undefined)
+/** People enter a password for some application. */
+const asksForSecret: Exists = (_, { upstreams }) => upstreams.some((each) => each.applicationSignIn?.password === 'ask')
+/** Another proxy carries the requests of some upstream. */
+const someForwardAuth: Exists = (_, { upstreams }) => upstreams.some(({ forwardAuth }) => forwardAuth)
 
 /** One of the gateway's own URLs below `reserved_prefix`, with the methods that share a handler. */
 export interface Endpoint {
@@ -61,11 +46,14 @@ export interface Endpoint {
    */
   readonly isForPageLoads?: true
   /** The endpoint exists only when this returns true. Absent: it always exists. */
-  readonly exists?: (provider: ProviderConfig, config: EndpointConfig) => boolean
+  readonly exists?: Exists
 }
 
 const reading = ['GET', 'HEAD'] as const
 const anyMethod = ['GET', 'HEAD', 'POST'] as const
+/** Requests of the provider that end sessions. */
+const endings = { at: 'provider', methods: ['POST'], limit: 'refused_logout_tokens' } as const
+const secretForm = { name: 'application-sign-in', at: 'both', isForPageLoads: true, exists: asksForSecret } as const
 
 /**
  * All endpoints. The routes, the methods that are allowed, the limits per client and `explain` are
@@ -77,29 +65,12 @@ export const endpoints = {
   initiateLogin: { name: 'initiate-login', at: 'provider', methods: reading, limit: 'sign_ins', isForPageLoads: true },
   initiateLoginPost: { name: 'initiate-login', at: 'provider', methods: ['POST'] },
   callback: { name: 'callback', at: 'provider', methods: ['GET'], limit: 'callbacks', isForPageLoads: true },
-  callbackPost: {
-    name: 'callback',
-    at: 'provider',
-    methods: ['POST'],
-    exists: ({ response_mode }: ProviderConfig) => response_mode.startsWith('form_post'),
-  },
+  callbackPost: { name: 'callback', at: 'provider', methods: ['POST'], exists: getsFormPosts },
   signOut: { name: 'sign-out', at: 'both', methods: ['GET', 'POST'] },
   signedOut: { name: 'signed-out', at: 'both', methods: reading },
-  backchannelLogout: { name: 'backchannel-logout', at: 'provider', methods: ['POST'], limit: 'refused_logout_tokens' },
-  securityEvents: {
-    name: 'security-events',
-    at: 'provider',
-    methods: ['POST'],
-    limit: 'refused_logout_tokens',
-    exists: ({ signals }: ProviderConfig) => signals !== undefined,
-  },
-  globalTokenRevocation: {
-    name: 'global-token-revocation',
-    at: 'provider',
-    methods: ['POST'],
-    limit: 'refused_logout_tokens',
-    exists: ({ globalTokenRevocation }: ProviderConfig) => globalTokenRevocation !== undefined,
-  },
+  backchannelLogout: { name: 'backchannel-logout', ...endings },
+  securityEvents: { name: 'security-events', ...endings, exists: hasSignals },
+  globalTokenRevocation: { name: 'global-token-revocation', ...endings, exists: hasGlobalRevocation },
   frontchannelLogout: {
     name: 'frontchannel-logout',
     at: 'provider',
@@ -111,16 +82,8 @@ export const endpoints = {
   frameSession: { name: 'frame-session', at: 'provider', methods: ['POST'], limit: 'callbacks', exists: isEmbedded },
   keptRequest: { name: 'kept-request', at: 'both', methods: ['GET'], isForPageLoads: true },
   declineKeptRequest: { name: 'kept-request', at: 'both', methods: ['POST'], isForPageLoads: true },
-  askForSecret: {
-    ...{ name: 'application-sign-in', at: 'both', methods: reading },
-    isForPageLoads: true,
-    exists: someAsking,
-  },
-  keepSecret: {
-    ...{ name: 'application-sign-in', at: 'both', methods: ['POST'] },
-    isForPageLoads: true,
-    exists: someAsking,
-  },
+  askForSecret: { ...secretForm, methods: reading },
+  keepSecret: { ...secretForm, methods: ['POST'] },
   deviceRegistration: { name: 'device-registration', at: 'provider', methods: ['POST'], exists: bindsDevices },
   deviceRefresh: { name: 'device-refresh', at: 'provider', methods: ['POST'], exists: bindsDevices },
   session: { name: 'session', at: 'both', methods: reading },
@@ -131,12 +94,7 @@ export const endpoints = {
   sessionScript: { name: 'session.js', at: 'gateway', methods: reading },
   events: { name: 'events', at: 'both', methods: ['GET'] },
   jwks: { name: 'jwks.json', at: 'gateway', methods: reading, exists: signsIdentities },
-  clientJwks: {
-    name: 'client-jwks.json',
-    at: 'provider',
-    methods: reading,
-    exists: (provider: ProviderConfig) => decryptionAlgorithms(provider).size > 0,
-  },
+  clientJwks: { name: 'client-jwks.json', at: 'provider', methods: reading, exists: decrypts },
   forwardAuth: { name: 'forward-auth', at: 'gateway', methods: anyMethod, exists: someForwardAuth },
   authRequest: { name: 'forward-auth/auth-request', at: 'gateway', methods: anyMethod, exists: someForwardAuth },
   extAuthz: { name: 'forward-auth/ext-authz', at: 'gateway', methods: anyMethod, exists: someForwardAuth },
