@@ -1,4 +1,4 @@
-import type { RequirementConfig } from '../config/model/requirement.ts'
+import type { RuleConfig } from '../config/model/rule.ts'
 import {
   accessKeyIn,
   accessKeyPrefix,
@@ -15,8 +15,9 @@ import type { Principal } from '../session/record/record.ts'
 import type { KeyIdentity } from '../tokens/access-keys.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
 import type { CertificateIdentity } from '../tokens/client-certificates.ts'
+import type { ExchangeSubject } from '../tokens/exchanged-tokens.ts'
 import type { AccountIdentity } from '../tokens/service-accounts.ts'
-import type { Admission } from './admission.ts'
+import type { Admission, CallerChallenges, CallerRefused, LacksScope } from './admission.ts'
 import { challengeOf, missingScopes } from './bearer.ts'
 import {
   challengesOf,
@@ -31,7 +32,7 @@ import {
   withoutHeader,
 } from './context.ts'
 import { crossSiteReason } from './cross-site.ts'
-import { type Unmet, unmetRequirement } from './rules/requirement.ts'
+import type { Unmet } from './rules/requirement.ts'
 import type { Route } from './rules/route-table.ts'
 
 /**
@@ -45,8 +46,11 @@ export function admitCaller(
 ): Admission | Promise<Admission> | undefined {
   const byAuthorization = facts.authorization === undefined ? undefined : admitAuthorized(facts, route, context)
   if (byAuthorization !== undefined || route.rule.clientCertificates !== true) return byAuthorization
+  const caller = 'client_certificate'
   const identity = context.identifyCertificate?.(facts, route.upstream)
-  return identity && admitCertificate(facts, route, identity, context)
+  if (identity?.kind === 'refused') return refused(route, caller, identity, { code: 'ERR_CERTIFICATE_INVALID' })
+  // A browser shows a certificate with each request, also with those of other sites.
+  return identity && admitKnown(facts, route, identity, { caller, isByBrowser: true }, context)
 }
 
 /**
@@ -81,14 +85,19 @@ export function admitKey(
   presented: PresentedKey | 'malformed',
   context: GateContext,
 ): Admission | Promise<Admission> {
+  const { upstream, rule } = route
   return whenKnown(identifyKey(presented, facts, route, context), (identity) => {
     context.trace?.({ step: 'key', identity })
-    return admitHolder(
-      facts,
-      route,
-      { identity, isBasic: presented !== 'malformed' && presented.by === 'basic' },
-      context,
-    )
+    const caller = 'key'
+    if (identity.kind !== 'accepted')
+      return refused(route, caller, identity, { code: 'ERR_KEY_INVALID', ...challengesOf(facts, route) })
+    // A browser repeats Basic credentials by itself once a person has entered them for this host.
+    const isByBrowser = presented !== 'malformed' && presented.by === 'basic'
+    const unmet = (): Unmet | undefined =>
+      (rule.needsDeviceBinding ?? upstream.needsDeviceBinding)
+        ? { code: 'ERR_DEVICE_BINDING', why: 'a key is bound to no device' }
+        : unmetBy(identity.record, identity, upstream.keys ?? { require: [] }, facts, context)
+    return admitKnown(facts, route, identity, { caller, isByBrowser, unmet, subject: identity.session }, context)
   })
 }
 
@@ -101,47 +110,7 @@ function identifyKey(
   if (presented === 'malformed') return { kind: 'refused', why: 'the request has not exactly one key' }
   if (rule.keys !== true || upstream.keys === undefined || context.identifyKey === undefined)
     return { kind: 'refused', why: 'the rule accepts no keys' }
-  return context.identifyKey(presented.text, upstream, forwarded.clientAddress)
-}
-
-function admitHolder(
-  facts: RequestFacts,
-  route: Route,
-  { identity, isBasic }: { readonly identity: KeyIdentity; readonly isBasic: boolean },
-  context: GateContext,
-): Admission | Promise<Admission> {
-  const { upstream, rule } = route
-  if (identity.kind === 'unavailable') return identity
-  const caller = 'key'
-  if (identity.kind !== 'accepted') {
-    const refused = { kind: 'caller_refused', caller, why: identity.why, upstream } as const
-    return identity.kind === 'limited'
-      ? { ...refused, code: 'ERR_TOO_MANY_REQUESTS', waitMs: identity.waitMs }
-      : { ...refused, code: 'ERR_KEY_INVALID', ...challengesOf(facts, upstream, rule) }
-  }
-  const about = { upstream, rule, principal: identity, caller } as const
-  // A browser repeats Basic credentials by itself once a person has entered them for this host.
-  const crossSite = isBasic ? crossSiteReason(facts, upstream) : undefined
-  if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, ...about }
-  const unmet = unmetByHolder(facts, route, identity, context)
-  if (unmet !== undefined) return { kind: 'forbidden', ...unmet, setCookies: nothing, ...about }
-  return whenKnown(admitKnown(facts, route, identity, caller, context), (decided) =>
-    withExchanged(decided, rule, identity.session, context),
-  )
-}
-
-/** Why a person with a key has no access that the person has with a bound session. */
-function unmetByHolder(
-  { method, forwarded: { clientAddress } }: RequestFacts,
-  { upstream, rule }: Route,
-  { record: { claims } }: Principal,
-  { clock, trace }: GateContext,
-): Unmet | undefined {
-  if (rule.needsDeviceBinding ?? upstream.needsDeviceBinding)
-    return { code: 'ERR_DEVICE_BINDING', why: 'a key is bound to no device' }
-  const tell =
-    trace && ((requirement: RequirementConfig, unmet?: Unmet) => trace({ step: 'requirement', requirement, unmet }))
-  return unmetRequirement(upstream.keys ?? { require: [] }, { claims, method, clientAddress, now: clock.now() }, tell)
+  return context.identifyKey(presented.text, upstream, upstream.keys, forwarded.clientAddress)
 }
 
 /** The decision about a request with an `Authorization` header. */
@@ -155,9 +124,14 @@ function admitAuthorized(
     return whenKnown(identifyToken(bearer, facts, route, context), (found) => admitToken(facts, route, found, context))
   const basic = route.rule.serviceAccounts && basicCredentials(facts.authorization)
   if (basic === undefined) return undefined
-  return whenKnown(identifyAccount(basic, facts, route, context), (found) => {
-    context.trace?.({ step: 'account', name: basic === 'malformed' ? undefined : basic.name, identity: found })
-    return admitAccount(facts, route, found, context)
+  return whenKnown(identifyAccount(basic, facts, route, context), (identity) => {
+    context.trace?.({ step: 'account', name: basic === 'malformed' ? undefined : basic.name, identity })
+    const caller = 'service_account'
+    if (identity.kind !== 'accepted')
+      return refused(route, caller, identity, { code: 'ERR_ACCOUNT_INVALID', ...challengesOf(facts, route) })
+    const unmet = () => unmetByAccount(route.rule, identity)
+    // As with a key: a browser repeats Basic credentials.
+    return admitKnown(facts, route, identity, { caller, isByBrowser: true, unmet }, context)
   })
 }
 
@@ -181,24 +155,20 @@ function admitToken(
   context: GateContext,
 ): Admission | Promise<Admission> {
   const { upstream, rule } = route
-  if (identity.kind === 'unavailable') return identity
-  if (identity.kind === 'refused') {
-    context.trace?.({ step: 'token', missing: [] })
+  const caller = 'access_token'
+  if (identity.kind === 'refused') context.trace?.({ step: 'token', missing: [] })
+  if (identity.kind !== 'accepted') {
     const challenge = challengeOf(facts, upstream, rule, 'invalid_token')
-    const { why } = identity
-    return { kind: 'caller_refused', caller: 'access_token', upstream, code: 'ERR_TOKEN_INVALID', why, challenge }
+    return refused(route, caller, identity, { code: 'ERR_TOKEN_INVALID', challenge })
   }
   const missing = missingScopes(identity.record.claims, upstream, rule)
   context.trace?.({ step: 'token', record: identity.record, missing })
-  if (missing.length > 0) {
+  const unmet = (): LacksScope | undefined => {
+    if (missing.length === 0) return undefined
     const why = `the access token lacks the scope ${missing.join(', ')}`
-    const challenge = challengeOf(facts, upstream, rule, 'insufficient_scope')
-    const denial = { setCookies: nothing, upstream, rule, principal: identity, caller: 'access_token' } as const
-    return { kind: 'forbidden', code: 'ERR_TOKEN_SCOPE', why, challenge, ...denial }
+    return { code: 'ERR_TOKEN_SCOPE', why, challenge: challengeOf(facts, upstream, rule, 'insufficient_scope') }
   }
-  return whenKnown(admitKnown(facts, route, identity, 'access_token', context), (decided) =>
-    withExchanged(decided, rule, identity, context),
-  )
+  return admitKnown(facts, route, identity, { caller, unmet, subject: identity }, context)
 }
 
 function identifyAccount(
@@ -214,50 +184,37 @@ function identifyAccount(
   return context.identifyAccount(basic, upstream, upstream.serviceAccounts, forwarded.clientAddress)
 }
 
-function admitAccount(
-  facts: RequestFacts,
-  route: Route,
-  identity: AccountIdentity,
-  context: GateContext,
-): Admission | Promise<Admission> {
-  const { upstream, rule } = route
-  if (identity.kind === 'unavailable') return identity
-  const caller = 'service_account'
-  if (identity.kind === 'limited' || identity.kind === 'refused') {
-    const refused = { kind: 'caller_refused', caller, why: identity.why, upstream } as const
-    return identity.kind === 'limited'
-      ? { ...refused, code: 'ERR_TOO_MANY_REQUESTS', waitMs: identity.waitMs }
-      : { ...refused, code: 'ERR_ACCOUNT_INVALID', account: identity.account, ...challengesOf(facts, upstream, rule) }
-  }
-  const about = { upstream, rule, principal: identity, caller } as const
-  const name = String(identity.record.claims['client_id'])
-  if (rule.serviceAccounts !== 'all' && rule.serviceAccounts?.includes(name) !== true) {
-    const why = `service_accounts of the rule lacks ${name}`
-    return { kind: 'forbidden', code: 'ERR_FORBIDDEN', why, setCookies: nothing, ...about }
-  }
-  // A browser repeats Basic credentials by itself once a person has entered them for this host.
-  const crossSite = crossSiteReason(facts, upstream)
-  if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, ...about }
-  return admitKnown(facts, route, identity, caller, context)
+/** Why a service account has no access: the rule names others. */
+function unmetByAccount({ serviceAccounts }: RuleConfig, { record }: Principal): Unmet | undefined {
+  const name = String(record.claims['client_id'])
+  if (serviceAccounts === 'all' || serviceAccounts?.includes(name) === true) return undefined
+  return { code: 'ERR_FORBIDDEN', why: `service_accounts of the rule lacks ${name}` }
 }
 
-function admitCertificate(
-  facts: RequestFacts,
-  route: Route,
-  identity: CertificateIdentity,
-  context: GateContext,
-): Admission | Promise<Admission> {
-  const { upstream, rule } = route
-  const caller = 'client_certificate'
-  if (identity.kind === 'refused') {
-    const { why, subject } = identity
-    return { kind: 'caller_refused', caller, code: 'ERR_CERTIFICATE_INVALID', why, upstream, subject }
-  }
-  // A browser shows a certificate with each request, also with those of other sites.
-  const crossSite = crossSiteReason(facts, upstream)
-  if (crossSite !== undefined)
-    return { kind: 'cross_site', why: crossSite, upstream, rule, principal: identity, caller }
-  return admitKnown(facts, route, identity, caller, context)
+/** The credentials are not accepted. `refusal`: what the client learns, unless it has to wait. */
+function refused(
+  { upstream }: Route,
+  caller: Caller,
+  identity: Exclude<CallerIdentity, { kind: 'accepted' }>,
+  refusal: Pick<CallerRefused, 'code'> & CallerChallenges,
+): Admission {
+  if (identity.kind === 'unavailable') return identity
+  const { kind, ...about } = identity
+  const known = { kind: 'caller_refused', caller, upstream, ...about } as const
+  return kind === 'limited' ? { ...known, code: 'ERR_TOO_MANY_REQUESTS' } : { ...known, ...refusal }
+}
+
+type CallerIdentity = TokenIdentity | AccountIdentity | CertificateIdentity | KeyIdentity
+
+/** What depends on the kind of the credentials. */
+interface Accepted {
+  readonly caller: Caller
+  /** Browsers send the credentials by themselves, also with requests of pages of other sites. */
+  readonly isByBrowser?: boolean
+  /** Why these credentials do not suffice, whatever the rule requires. */
+  readonly unmet?: () => Unmet | LacksScope | undefined
+  /** Whose token the upstream may get in exchange. Absent: there is none. */
+  readonly subject?: ExchangeSubject
 }
 
 /** A caller whose credentials are accepted: the requirements of the rule decide. */
@@ -265,14 +222,19 @@ function admitKnown(
   facts: RequestFacts,
   route: Route,
   identity: Principal & { readonly clockToleranceMs: number; readonly isOver?: () => boolean },
-  caller: Caller,
+  { caller, isByBrowser = false, unmet: unmetByCaller, subject }: Accepted,
   context: GateContext,
 ): Admission | Promise<Admission> {
   const { upstream, rule } = route
   const { session } = identity
   const { signedIdentity } = upstream
+  const about = { upstream, rule, principal: identity, caller } as const
+  const crossSite = isByBrowser ? crossSiteReason(facts, upstream) : undefined
+  if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, ...about }
+  const denial = { setCookies: nothing, ...about } as const
+  const insufficient = unmetByCaller?.()
+  if (insufficient !== undefined) return { kind: 'forbidden', ...insufficient, ...denial }
   if (signedIdentity !== undefined && !context.identities.isReady(signedIdentity)) return noKey
-  const denial = { setCookies: nothing, upstream, rule, principal: identity, caller } as const
   const unmet = unmetBy(identity.record, identity, rule, facts, context)
   if (unmet?.code === 'ERR_STEP_UP' && rule.mode !== 'observe') {
     const challenge = challengeOf(facts, upstream, rule, 'insufficient_user_authentication')
@@ -296,5 +258,8 @@ function admitKnown(
     withheldCookies: personalCookies(facts, context),
     observed: unmet && { ...unmet, ...denial },
   } as const
-  return withDecision(pass, facts, route, identity, context)
+  const decided = withDecision(pass, facts, route, identity, context)
+  return subject === undefined
+    ? decided
+    : whenKnown(decided, (admission) => withExchanged(admission, rule, subject, context))
 }

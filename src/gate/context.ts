@@ -4,6 +4,7 @@ import type { ProviderConfig } from '../config/model/provider.ts'
 import type { RequirementConfig } from '../config/model/requirement.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type {
+  AccessKeysConfig,
   AccessTokensConfig,
   AuthorizeWithConfig,
   ServiceAccountsConfig,
@@ -43,25 +44,15 @@ export interface AdmitParts {
   /** Identifies the sender of a `Cookie` header, for an upstream. */
   readonly identify: (cookieHeader: string | undefined, upstream: UpstreamConfig) => Identity | Promise<Identity>
   /** Who sends an access token, for an upstream, from an address. Absent: no token is accepted. */
-  readonly identifyToken?: (
-    token: string,
-    upstream: UpstreamConfig,
-    accepts: AccessTokensConfig,
-    client: string,
-  ) => TokenIdentity | Promise<TokenIdentity>
+  readonly identifyToken?: Identify<string, AccessTokensConfig, TokenIdentity>
   /** The hosts that share a session. Absent: each host has a session of its own. */
   readonly site?: Site | undefined
   /** See `SessionCookie.expireFormer`. Absent: browsers have no former cookies. */
   readonly expireFormer?: (facts: Pick<RequestFacts, 'cookie' | 'host'>) => readonly string[]
   /** Who sends Basic credentials, for an upstream, from an address. Absent: no service accounts. */
-  readonly identifyAccount?: (
-    credentials: Credentials,
-    upstream: UpstreamConfig,
-    accepts: ServiceAccountsConfig,
-    client: string,
-  ) => AccountIdentity | Promise<AccountIdentity>
+  readonly identifyAccount?: Identify<Credentials, ServiceAccountsConfig, AccountIdentity>
   /** Who has made a key, for an upstream, and from which address it comes. Absent: no keys. */
-  readonly identifyKey?: (text: string, upstream: UpstreamConfig, client: string) => KeyIdentity | Promise<KeyIdentity>
+  readonly identifyKey?: Identify<string, AccessKeysConfig, KeyIdentity>
   /** Who sends a request with a client certificate. Absent: no certificate is accepted. */
   readonly identifyCertificate?: (
     source: CertificateSource,
@@ -83,6 +74,14 @@ export interface AdmitParts {
   /** Absent: nothing is told. */
   readonly trace?: Trace | undefined
 }
+
+/** Who sends credentials that an upstream accepts. `client` is an address. */
+type Identify<Sent, Accepts, Identity> = (
+  credentials: Sent,
+  upstream: UpstreamConfig,
+  accepts: Accepts,
+  client: string,
+) => Identity | Promise<Identity>
 
 /** What all parts of the decision share. */
 export interface GateContext extends AdmitParts {
@@ -115,7 +114,7 @@ export function whenKnown<T, R>(value: T | Promise<T>, next: (value: T) => R | P
 export function unmetBy(
   { claims, authentication }: PrincipalRecord,
   { clockToleranceMs: tolerance }: Pick<RealmOfPerson, 'clockToleranceMs'>,
-  rule: RuleConfig,
+  rule: Pick<RuleConfig, 'require' | 'stepUp'>,
   { method, forwarded }: RequestFacts,
   { clock, trace }: GateContext,
 ): Unmet | undefined {
@@ -140,7 +139,7 @@ export function withoutHeader({ missing, dropped }: MissingHeader): Unmet {
 }
 
 /** How a request can get access without a session, if the rule allows that. */
-export function challengesOf(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig): CallerChallenges {
+export function challengesOf(facts: RequestFacts, { upstream, rule }: Route): CallerChallenges {
   return {
     challenge: rule.accessTokens && challengeOf(facts, upstream, rule),
     offersBasic: (rule.serviceAccounts !== undefined || rule.keys === true) && isNoBrowser(facts),

@@ -136,15 +136,16 @@ const fastestSignInMs = 1_000
  */
 function signInFirst(
   facts: RequestFacts,
-  { upstream, rule }: Route,
+  route: Route,
   identity: Omit<AnonymousIdentity, 'kind'>,
   context: GateContext,
   insufficient?: string,
 ): Admission {
+  const { upstream, rule } = route
   const { realm, staleCookie: sessionEnded, ended, misuse } = identity
   const prefix = realm?.prefix ?? context.config.reservedPrefix
   const stepUp = rule.mode === 'observe' ? undefined : rule.stepUp
-  const needed = { prefix, sessionEnded, stepUp, insufficient, misuse, ...challengesOf(facts, upstream, rule) }
+  const needed = { prefix, sessionEnded, stepUp, insufficient, misuse, ...challengesOf(facts, route) }
   const signIn = signInUrl(prefix, undefined, { stepUp })
   const mayRedirect =
     !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))

@@ -259,7 +259,8 @@ function callers(config: GatewayConfig, parts: GenerationParts) {
       accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream), clientOf(client)),
     identifyAccount: (credentials, upstream, accepts, client) =>
       accounts.identify(credentials, upstream, accepts, clientOf(client)),
-    identifyKey: (text, upstream, client) => keys.identify(text, upstream, realms.ofUpstream(upstream), client),
+    identifyKey: (text, upstream, _accepts, address) =>
+      keys.identify(text, { upstream, realms: realms.ofUpstream(upstream), address }),
     exchange: (subject, upstream, wanted) => {
       const realm = realms.ofUpstream(upstream).find(({ audience }) => audience === subject.audience)
       return realm === undefined ? unknownProvider : exchangedTokens.of(subject, upstream, wanted, realm.provider)

@@ -42,6 +42,15 @@ export interface RealmOfKeys {
   readonly upkeep: Pick<Upkeep, 'fresh'>
 }
 
+/** A request with a key, for an upstream. */
+interface KeyUse {
+  readonly upstream: Pick<UpstreamConfig, 'name' | 'keys'>
+  /** Those of the upstream. */
+  readonly realms: readonly RealmOfKeys[]
+  /** Of the client. */
+  readonly address: string
+}
+
 export interface AccessKeysParts {
   readonly clock: Clock
   /** Those of wrong secrets of service accounts. */
@@ -62,31 +71,21 @@ export class AccessKeys {
   }
 
   /** Returns no promise when the key is in memory and needs no refresh. */
-  identify(
-    text: string,
-    upstream: Pick<UpstreamConfig, 'name' | 'keys'>,
-    realms: readonly RealmOfKeys[],
-    address: string,
-  ): KeyIdentity | Promise<KeyIdentity> {
+  identify(text: string, use: KeyUse): KeyIdentity | Promise<KeyIdentity> {
     const id = sessionIdFromAccessKey(text)
     if (id === undefined) return { kind: 'refused', why: 'it is not a complete key: copy all of it' }
     const key = sessionKey(id)
-    for (const realm of realms) {
+    for (const realm of use.realms) {
       const session = realm.sessions.findInMemory(key)
-      if (session !== undefined) return this.#identityOf(session, realm, upstream, address)
+      if (session !== undefined) return this.#identityOf(session, realm, use)
     }
-    return this.#find(id, upstream, realms, address).catch(unavailable)
+    return this.#find(id, use).catch(unavailable)
   }
 
-  async #find(
-    id: SessionId,
-    upstream: Pick<UpstreamConfig, 'name' | 'keys'>,
-    realms: readonly RealmOfKeys[],
-    address: string,
-  ): Promise<KeyIdentity> {
+  async #find(id: SessionId, use: KeyUse): Promise<KeyIdentity> {
     const { perClient, proven, rejected } = this.#parts.limits
-    const [key, client] = [sessionKey(id), clientOf(address)]
-    const asked = `${upstream.name} ${key}`
+    const [key, client] = [sessionKey(id), clientOf(use.address)]
+    const asked = `${use.upstream.name} ${key}`
     if (this.#notFound.has(asked)) return ended
     // Wrong keys of others at this address do not lock out one that was right.
     const waitMs = proven.has(provenKey(key, client)) ? 0 : perClient.waitMs(client)
@@ -94,9 +93,9 @@ export class AccessKeys {
       rejected('wrong keys, for each client', client)
       return { kind: 'limited', why: 'too many wrong keys for one client', waitMs }
     }
-    for (const realm of realms) {
+    for (const realm of use.realms) {
       const session = await realm.sessions.find(key)
-      if (session !== undefined) return this.#identityOf(session, realm, upstream, address)
+      if (session !== undefined) return this.#identityOf(session, realm, use)
     }
     perClient.take(client)
     this.#notFound.set(asked, true)
@@ -106,8 +105,7 @@ export class AccessKeys {
   #identityOf(
     session: StoredSession,
     realm: RealmOfKeys,
-    upstream: Pick<UpstreamConfig, 'name' | 'keys'>,
-    address: string,
+    { upstream, address }: KeyUse,
   ): KeyIdentity | Promise<KeyIdentity> {
     const { key, created_at } = session.record
     if (key?.upstream !== upstream.name) return { kind: 'refused', why: 'the key is for another upstream' }
