@@ -48,8 +48,7 @@ async function exchange(): Promise<void> {
     exclusive: true,
   })
   let client: Socket | undefined
-  let fail: (error: Error) => void = () => {}
-  const failure = new Promise<never>((_resolve, reject) => (fail = reject))
+  const { promise: failure, reject: fail } = Promise.withResolvers<never>()
   // A changed part throws where Node.js calls it, which would end the process.
   process.on('uncaughtException', fail)
   const limit = setTimeout(() => fail(new Error(`nothing arrived within ${longestTrialMs / 1000} s`)), longestTrialMs)

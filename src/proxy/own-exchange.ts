@@ -85,8 +85,9 @@ interface OwnExchangeOptions {
  * people, and follows no redirect. When its time is over, its connection is closed.
  */
 export class OwnExchange implements ResponseHandler, SlotHolder {
+  readonly #outcome = Promise.withResolvers<OwnResponse>()
   /** Resolves with the head, or with the content if it is wanted. Rejects with a `GatewayError`. */
-  readonly response: Promise<OwnResponse>
+  readonly response = this.#outcome.promise
   readonly #upstream: Upstream
   readonly #request: UpstreamRequest
   readonly #maxContentBytes: number | undefined
@@ -99,8 +100,6 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
   #head: Omit<OwnResponse, 'content'> | undefined
   readonly #parts: Buffer[] = []
   #contentBytes = 0
-  #resolve: (response: OwnResponse) => void = () => {}
-  #reject: (error: GatewayError) => void = () => {}
 
   constructor(
     upstream: Upstream,
@@ -111,10 +110,6 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
     this.#upstream = upstream
     this.#request = request
     this.#maxContentBytes = maxContentBytes
-    this.response = new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-    })
     this.#timer = setTimeout(() => this.#end(late), timeoutMs)
     if (upstream.slots.isFullFor(client)) this.#end(busy)
     else this.#slot = upstream.slots.acquire(client, this)
@@ -144,7 +139,7 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
   onResponse(status: number, _message: string, fields: RawFields): void {
     if (status < 200) return
     this.#head = { status, fields }
-    if (this.#maxContentBytes === undefined) this.#resolve({ ...this.#head, content: nothing })
+    if (this.#maxContentBytes === undefined) this.#outcome.resolve({ ...this.#head, content: nothing })
   }
 
   onShortPart(part: Buffer): void {
@@ -160,7 +155,7 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
     this.#control = undefined
     const { fields = [] } = this.#head ?? {}
     const content = decodedContent(fields, Buffer.concat(this.#parts), this.#maxContentBytes ?? 0)
-    if (this.#head !== undefined && content !== undefined) this.#resolve({ ...this.#head, content })
+    if (this.#head !== undefined && content !== undefined) this.#outcome.resolve({ ...this.#head, content })
     this.#end(undecodable)
   }
 
@@ -188,7 +183,7 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
     if (this.#isOver) return
     this.#isOver = true
     clearTimeout(this.#timer)
-    this.#reject(error)
+    this.#outcome.reject(error)
     this.#control?.abort(error)
     if (this.#slot?.isWaiting === true) this.#slot.release()
   }

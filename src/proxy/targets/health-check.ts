@@ -29,17 +29,13 @@ export async function checkHealth(
 
 /** Waits for the head of a response. The content is not read, because it may never end. */
 class Probe implements ResponseHandler {
+  readonly #outcome = Promise.withResolvers<number | string>()
   /** The status of the response, or the reason why there is none. */
-  readonly outcome: Promise<number | string>
-  #resolve: (outcome: number | string) => void = () => {}
+  readonly outcome = this.#outcome.promise
   #control: ExchangeControl | undefined
 
-  constructor() {
-    this.outcome = new Promise((resolve) => (this.#resolve = resolve))
-  }
-
   end(outcome: number | string): void {
-    this.#resolve(outcome)
+    this.#outcome.resolve(outcome)
     this.#control?.abort(over)
   }
 
@@ -62,11 +58,11 @@ class Probe implements ResponseHandler {
 
   onSwitch({ socket }: SwitchedConnection): void {
     socket.destroy()
-    this.#resolve('the target switched to another protocol')
+    this.#outcome.resolve('the target switched to another protocol')
   }
 
   onError(error: GatewayError): void {
-    this.#resolve(error.message)
+    this.#outcome.resolve(error.message)
   }
 
   onDone(): void {}

@@ -17,12 +17,12 @@ export interface TargetsWorkParts {
 
 /** Resolves the name of the targets of an upstream, and checks their health, in the background. */
 export class TargetsWork {
+  readonly #firstAttempt = Promise.withResolvers<void>()
   /** Resolves after the first attempt to resolve the name, whatever its result is. */
-  readonly resolved: Promise<void>
+  readonly resolved = this.#firstAttempt.promise
   readonly #config: UpstreamConfig
   readonly #parts: TargetsWorkParts
   readonly #work: readonly Repeating[]
-  #endFirstAttempt: () => void = () => {}
   #isResolving: boolean
   #fault: string | undefined
   #areAllUnhealthy = false
@@ -32,7 +32,6 @@ export class TargetsWork {
     this.#config = config
     this.#parts = parts
     this.#isResolving = config.resolve !== undefined
-    this.resolved = new Promise((resolve) => (this.#endFirstAttempt = resolve))
     this.#work = [...this.#resolution(), ...this.#checks()]
   }
 
@@ -67,7 +66,7 @@ export class TargetsWork {
 
   #endAttempt(): void {
     this.#isResolving = false
-    this.#endFirstAttempt()
+    this.#firstAttempt.resolve()
   }
 
   #resolution(): readonly Repeating[] {

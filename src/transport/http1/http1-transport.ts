@@ -29,7 +29,7 @@ export class Http1Transport implements Transport, ConnectionOwner {
   #isFlushDue = false
   #sweeper: NodeJS.Timeout | undefined
   #isClosing = false
-  readonly #whenClosed: (() => void)[] = []
+  readonly #closed = Promise.withResolvers<void>()
 
   constructor(target: TransportTarget) {
     this.#target = target
@@ -56,10 +56,8 @@ export class Http1Transport implements Transport, ConnectionOwner {
   close(): Promise<void> {
     this.#isClosing = true
     this.#closeIdle()
-    return new Promise((resolve) => {
-      this.#whenClosed.push(resolve)
-      this.#resolveWhenClosed()
-    })
+    this.#resolveWhenClosed()
+    return this.#closed.promise
   }
 
   destroy(): Promise<void> {
@@ -159,6 +157,6 @@ export class Http1Transport implements Transport, ConnectionOwner {
   #resolveWhenClosed(): void {
     if (!this.#isClosing || this.#open.size > 0 || this.#queue.length > 0) return
     clearTimeout(this.#sweeper)
-    for (const resolve of this.#whenClosed.splice(0)) resolve()
+    this.#closed.resolve()
   }
 }

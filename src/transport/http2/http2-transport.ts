@@ -30,7 +30,7 @@ export class Http2Transport implements Transport, Http2ConnectionOwner {
   #isFlushDue = false
   #isClosing = false
   #isDestroyed = false
-  readonly #whenClosed: (() => void)[] = []
+  readonly #closed = Promise.withResolvers<void>()
 
   constructor(target: Http2Target) {
     this.#target = target
@@ -52,10 +52,8 @@ export class Http2Transport implements Transport, Http2ConnectionOwner {
   close(): Promise<void> {
     this.#isClosing = true
     this.#closeUnneeded()
-    return new Promise((resolve) => {
-      this.#whenClosed.push(resolve)
-      this.#resolveWhenClosed()
-    })
+    this.#resolveWhenClosed()
+    return this.#closed.promise
   }
 
   destroy(): Promise<void> {
@@ -128,6 +126,6 @@ export class Http2Transport implements Transport, Http2ConnectionOwner {
   #resolveWhenClosed(): void {
     if (!this.#isClosing || this.#connections.size > 0 || this.#queue.length > 0) return
     clearInterval(this.#examiner)
-    for (const resolve of this.#whenClosed.splice(0)) resolve()
+    this.#closed.resolve()
   }
 }
