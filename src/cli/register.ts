@@ -84,16 +84,17 @@ async function register(task: RegisterTask, input: CommandInput): Promise<number
       `${state} would be published, because a rule responds with the files of ${folder}: name another file with --state`,
     )
   const registrar = new Registrar(provider, config)
+  const invocation = { registrar, provider, task, input, state }
   try {
-    return task.isUpdate
-      ? await update(registrar, provider, { task, input, state })
-      : await registerNew(registrar, provider, { task, input, state })
+    return await (task.isUpdate ? update(invocation) : registerNew(invocation))
   } finally {
     await registrar.close()
   }
 }
 
 interface Invocation {
+  readonly registrar: Registrar
+  readonly provider: ProviderConfig
   readonly task: RegisterTask
   readonly input: CommandInput
   /** The path of the file that says where clients are registered. */
@@ -111,11 +112,8 @@ function chosen({ providers }: GatewayConfig, name: string | undefined): Provide
   )
 }
 
-async function registerNew(
-  registrar: Registrar,
-  provider: ProviderConfig,
-  { task, input, state }: Invocation,
-): Promise<number> {
+async function registerNew(invocation: Invocation): Promise<number> {
+  const { registrar, provider, task, input, state } = invocation
   const known = readClients(state)
   if (Object.keys(known).some((issuer) => isSameIssuer(issuer, provider.issuer)))
     throw new OperatorError(`${state} has a client at ${provider.issuer} already: use --update, or another --state`)
@@ -138,16 +136,13 @@ async function registerNew(
   const lines = [`Registered at ${provider.issuer} as the client ${client_id}.`, ...saveSecret(registered, place)]
   if (registered.client.registration_access_token !== undefined)
     lines.push(`${state} has the token for --update and for gatehouse check --registration: keep it as a secret.`)
-  if (provider.client_id !== client_id) lines.push(clientIdText(provider, client_id, { task, input }))
-  report(lines, differences(wanted, registered.metadata), { task, input }, { client_id })
+  if (provider.client_id !== client_id) lines.push(clientIdText(client_id, invocation))
+  report(lines, differences(wanted, registered.metadata), invocation, { client_id })
   return 0
 }
 
-async function update(
-  registrar: Registrar,
-  provider: ProviderConfig,
-  { task, input, state }: Invocation,
-): Promise<number> {
+async function update(invocation: Invocation): Promise<number> {
+  const { registrar, provider, task, input, state } = invocation
   const known = readClients(state)
   const client = clientAt(provider, known, state)
   const [before, wanted] = [await registrar.read(client), await registrar.wanted()]
@@ -155,7 +150,7 @@ async function update(
   const found = differences(wanted, before.metadata)
   if (task.isDryRun || !found.some(({ isFault }) => isFault)) {
     const text = task.isDryRun ? 'Nothing is changed.' : 'Nothing has to be changed.'
-    report([`The client ${client.client_id} at ${provider.issuer}. ${text}`], found, { task, input }, about)
+    report([`The client ${client.client_id} at ${provider.issuer}. ${text}`], found, invocation, about)
     return 0
   }
   // A provider may have replaced the token when it was used (RFC 7592 §3).
@@ -168,7 +163,7 @@ async function update(
     `Changed the client ${client.client_id} at ${provider.issuer}.`,
     ...(isNewSecret ? saveSecret(after, secretPlaceOf(provider, input.file)) : []),
   ]
-  report(lines, differences(wanted, after.metadata), { task, input }, about)
+  report(lines, differences(wanted, after.metadata), invocation, about)
   return 0
 }
 
@@ -210,7 +205,7 @@ export function differencesText(found: readonly Difference[]): string {
 function report(
   lines: readonly string[],
   found: readonly Difference[],
-  { task, input }: Pick<Invocation, 'task' | 'input'>,
+  { task, input }: Invocation,
   about: object,
 ): void {
   if (task.asJson) input.out(jsonText({ ...about, differences: found }))
@@ -219,11 +214,7 @@ function report(
   else input.out(text)
 }
 
-function clientIdText(
-  provider: ProviderConfig,
-  client_id: string,
-  { task, input }: Pick<Invocation, 'task' | 'input'>,
-): string {
+function clientIdText(client_id: string, { provider, task, input }: Invocation): string {
   const changed = withClientId(readText(input.file), provider.setting, client_id)
   if (!task.writes || changed === undefined)
     return `Write client_id: ${client_id} into ${input.file} (${provider.setting}); --write does it.`
