@@ -5,7 +5,7 @@ import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.t
 import { cookies, redirect, type Response, withHeaders } from '../http/response.ts'
 import { pageContext } from '../pages/pages.ts'
 import { viewerOf } from '../session/cookies/viewer.ts'
-import { sessionKey, type SessionRecord } from '../session/record/record.ts'
+import { type NewRecord, sessionKey } from '../session/record/record.ts'
 import type { SignInParts } from './sign-in-parts.ts'
 import { goToProvider, isElsewhere } from './sign-in.ts'
 import type { WantedKey } from './transaction.ts'
@@ -58,7 +58,7 @@ export async function makeKey(request: EndpointRequest, parts: SignInParts): Pro
  */
 export async function createKey(
   { name, upstream, sub }: WantedKey,
-  record: Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>,
+  record: NewRecord,
   begun: number,
   request: EndpointRequest,
   parts: SignInParts,
@@ -91,7 +91,7 @@ export async function createKey(
 
 /** Unless sessions and other keys of the person could end with the token: see `revokeTokens`. */
 async function revokeUnused(
-  { sub, tokens: { refresh_token } }: Pick<SessionRecord, 'sub' | 'tokens'>,
+  { sub, tokens: { refresh_token } }: Pick<NewRecord, 'sub' | 'tokens'>,
   { provider, personSessions }: Pick<SignInParts, 'provider' | 'personSessions'>,
 ): Promise<void> {
   if (refresh_token !== undefined && !(await personSessions.hasAny(sub))) await provider.revoke(refresh_token)
@@ -99,7 +99,7 @@ async function revokeUnused(
 
 function upstreamFor(
   name: string,
-  record: Pick<SessionRecord, 'claims'>,
+  record: Pick<NewRecord, 'claims'>,
   { cause }: EndpointRequest,
   { keysFor, provider }: Pick<SignInParts, 'keysFor' | 'provider'>,
 ) {

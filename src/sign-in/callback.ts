@@ -14,7 +14,7 @@ import { stateOf } from '../provider/jwt-response.ts'
 import type { SignedIn } from '../provider/provider.ts'
 import { emailEndedSince, emailOf } from '../session/people/email-endings.ts'
 import { withApiClaims } from '../session/record/api-claims.ts'
-import { claimsOfSession, sessionKey, type SessionRecord, type SignInClient } from '../session/record/record.ts'
+import { claimsOfSession, type NewRecord, sessionKey, type SignInClient } from '../session/record/record.ts'
 import { createKey, type MadeKey } from './access-keys.ts'
 import { sealForFrame } from './frame.ts'
 import { endOthers, endPrevious, endReplaced } from './previous-sessions.ts'
@@ -37,9 +37,9 @@ type Rejection = { readonly code: 'ERR_SIGN_IN_EXPIRED' | 'ERR_SIGN_IN_COOKIE'; 
 
 /** The person has too many sessions, and has to end one of them first. */
 class TooManySessionsError extends GatewayError {
-  readonly person: Pick<SessionRecord, 'iss' | 'sub' | 'sid'>
+  readonly person: Pick<NewRecord, 'iss' | 'sub' | 'sid'>
 
-  constructor({ iss, sub, sid }: Pick<SessionRecord, 'iss' | 'sub' | 'sid'>) {
+  constructor({ iss, sub, sid }: Pick<NewRecord, 'iss' | 'sub' | 'sid'>) {
     super('ERR_TOO_MANY_SESSIONS', 'the person has as many sessions as session.max_per_person allows')
     this.person = { iss, sub, ...(sid !== undefined && { sid }) }
   }
@@ -216,10 +216,7 @@ const shortestSealedState = 200
  * The record of the person: identified by the ID Token, with the claims of UserInfo of the same
  * `sub`, and those of the APIs of `claims_from`.
  */
-async function describePerson(
-  { tokens, idToken }: SignedIn,
-  parts: SignInParts,
-): Promise<Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>> {
+async function describePerson({ tokens, idToken }: SignedIn, parts: SignInParts): Promise<NewRecord> {
   const userinfo = await parts.provider.userinfo(tokens, idToken.sub)
   if (userinfo.kind === 'unauthorized')
     throw new GatewayError('ERR_SIGN_IN_RESPONSE', 'UserInfo rejects the access token that was just issued')
@@ -253,7 +250,7 @@ async function finishKey(
 }
 
 async function createSession(
-  record: Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>,
+  record: NewRecord,
   transaction: SignInTransaction,
   return_to: string,
   request: EndpointRequest,
@@ -320,7 +317,7 @@ function clientOf({ cause, userAgent }: EndpointRequest): SignInClient {
  */
 async function rejectEndedEmail(
   session: SessionKey,
-  { claims }: Pick<SessionRecord, 'claims'>,
+  { claims }: Pick<NewRecord, 'claims'>,
   begun_at: number,
   request: EndpointRequest,
   { provider, store, sessions, endings }: SignInParts,

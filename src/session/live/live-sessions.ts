@@ -6,6 +6,7 @@ import type { Cause } from '../../observe/audit.ts'
 import type { Log } from '../../observe/log.ts'
 import {
   type BoundDevice,
+  type NewRecord,
   newSessionId,
   personMark,
   sessionKey,
@@ -251,12 +252,7 @@ export class Sessions {
    * sent to the provider, in the store's time. `cause` is for the audit event.
    * @returns `undefined` when a Logout Token for this session has arrived since `begun_at`
    */
-  async create(
-    audience: string,
-    record: Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>,
-    begun_at: number,
-    cause?: Cause,
-  ): Promise<SessionId | undefined> {
+  async create(audience: string, record: NewRecord, begun_at: number, cause?: Cause): Promise<SessionId | undefined> {
     const created_at = this.#parts.clock.now()
     const absolute_expires_at = created_at + this.#lifetimeOf(record)
     const whole: SessionRecord = this.#bounded({ ...record, created_at, absolute_expires_at })
@@ -480,11 +476,7 @@ export class SessionsOfAudience {
     return this.#sessions.lastUse(session)
   }
 
-  create(
-    record: Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>,
-    begun_at: number,
-    cause?: Cause,
-  ): Promise<SessionId | undefined> {
+  create(record: NewRecord, begun_at: number, cause?: Cause): Promise<SessionId | undefined> {
     return this.#sessions.create(this.audience, record, begun_at, cause)
   }
 

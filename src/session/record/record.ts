@@ -46,6 +46,9 @@ export interface SessionRecord {
   readonly key?: AccessKey
 }
 
+/** What a session begins with. Its times follow from the configuration and its provider. */
+export type NewRecord = Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>
+
 /** What a person has made for a program: the program sends the id of its record as a secret. */
 export interface AccessKey {
   /** What the person calls it. */
