@@ -1,10 +1,4 @@
-/** What a person may recognize a browser by. */
-export interface Browser {
-  /** With its major version, such as `Firefox 140`. */
-  readonly name: string
-  /** The operating system, such as `Windows`. Absent: it is not known. */
-  readonly system: string | undefined
-}
+import type { Browser } from '../core/session-lists.ts'
 
 /**
  * The products of `User-Agent` by their names. The first that matches counts, because most browsers

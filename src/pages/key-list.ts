@@ -1,25 +1,9 @@
+import type { KeyList, ListedKey } from '../core/session-lists.ts'
 import type { KeyMessages, SessionListMessages } from './messages/messages.ts'
 import { breakable, escape } from './page.ts'
-import { formHtml, timeHtml } from './session-list.ts'
+import { factsHtml, formHtml, timeHtml } from './session-list.ts'
 
-/** A key of a program as its person sees it. Times are in ms since the epoch. */
-export interface ShownKey {
-  /** Names the key in the form that ends it. */
-  readonly token: string
-  readonly name: string
-  readonly upstream: string
-  readonly madeAt: number
-  readonly endsAt: number
-  /** Absent: no program has used it. */
-  readonly used?: { readonly at: number; readonly address: string }
-}
-
-export interface ShownKeys {
-  readonly keys: readonly ShownKey[]
-  /** Names all keys in a form. */
-  readonly allToken: string
-  /** Is in the form for a new key. */
-  readonly newToken: string
+export interface ShownKeys extends KeyList {
   /** For which upstreams the person may make a key. */
   readonly upstreams: readonly { readonly name: string; readonly address: string }[]
   /** The names of those for which the person has as many keys as is allowed. */
@@ -67,7 +51,7 @@ export function keyListHtml(
   ].join('\n')
 }
 
-function itemHtml(key: ShownKey, index: number, end: string, { locale, texts, list }: Words): string {
+function itemHtml(key: ListedKey, index: number, end: string, { locale, texts, list }: Words): string {
   const { name, upstream, madeAt, endsAt, used, token } = key
   const about = `about-key-${index}`
   const label = texts.endNamed.replace('{name}', () => name)
@@ -107,9 +91,4 @@ export function shownKeyHtml(
     [texts.endsAt, timeHtml(endsAt, locale)],
   ] as const
   return factsHtml(facts, 'new-key')
-}
-
-/** Terms and their values in HTML. */
-function factsHtml(facts: readonly (readonly [term: string, html: string])[], id: string): string {
-  return `<dl id="${id}">${facts.map(([term, html]) => `<dt>${escape(term)}</dt><dd>${html}</dd>`).join('')}</dl>`
 }

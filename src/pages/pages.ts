@@ -2,6 +2,7 @@ import type { Language, PagesConfig } from '../config/model/pages.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import type { PageAction, PageName } from '../core/page-names.ts'
 import { clearCookiesUrl, keptUrl, otherAccountUrl, signInUrl } from '../core/return-to.ts'
+import type { SessionList } from '../core/session-lists.ts'
 import { type Response, withHeaders } from '../http/response.ts'
 import { grpcRefusal } from './grpc-refusal.ts'
 import { keyListHtml, shownKeyHtml, type ShownKeys, type ShownNewKey } from './key-list.ts'
@@ -12,14 +13,7 @@ import { type FullPage, PageRenderer, type PageText } from './page-renderer.ts'
 import { escape } from './page.ts'
 import { problem, refusalHeaders, type ProblemOptions } from './problem.ts'
 import { codeScript, frameSignInScript, type ScriptScope, sessionScriptResponse, signedInScript } from './scripts.ts'
-import {
-  type ListForms,
-  secretListHtml,
-  sessionListHtml,
-  type ShownSecret,
-  type ShownSessions,
-  signInFormHtml,
-} from './session-list.ts'
+import { type ListForms, secretListHtml, sessionListHtml, type ShownSecret, signInFormHtml } from './session-list.ts'
 
 /** What a page needs to know about the request. */
 export interface PageContext {
@@ -286,7 +280,7 @@ export class Pages {
    * `formTargets`. `prefix` is the path of the endpoints of the provider.
    */
   sessions(
-    list: ShownSessions,
+    list: SessionList,
     {
       prefix,
       formTargets,
@@ -329,7 +323,7 @@ export class Pages {
    * then begins the sign-in at `signIn` again.
    */
   tooManySessions(
-    list: ShownSessions,
+    list: SessionList,
     { code, prefix, signIn }: { readonly code: ErrorCode; readonly prefix: string; readonly signIn: string },
     context: PageContext,
   ): Response {
@@ -438,7 +432,7 @@ export class Pages {
   }
 }
 
-function listHtml({ locale, messages }: PageText, list: ShownSessions, forms: ListForms): string {
+function listHtml({ locale, messages }: PageText, list: SessionList, forms: ListForms): string {
   return sessionListHtml(list, forms, { locale, texts: messages.sessionList, signOut: messages.actions.sign_out })
 }
 

@@ -1,27 +1,6 @@
+import type { ListedSession, SessionList } from '../core/session-lists.ts'
 import type { ApplicationSignInMessages, SessionListMessages } from './messages/messages.ts'
 import { breakable, escape } from './page.ts'
-
-/** A session as its person sees it. Times are in ms since the epoch. */
-export interface ShownSession {
-  /** Names the session in the form that ends it. */
-  readonly token: string
-  readonly isCurrent: boolean
-  /** Absent: it is not known. */
-  readonly browser: { readonly name: string; readonly system: string | undefined } | undefined
-  readonly address: string | undefined
-  readonly signedInAt: number
-  readonly lastUsedAt: number | undefined
-  /** Whether it is bound to the device. */
-  readonly isBound: boolean
-}
-
-export interface ShownSessions {
-  readonly sessions: readonly ShownSession[]
-  /** Names all sessions except the current one in a form. */
-  readonly othersToken: string
-  /** Whether there are more sessions than these. */
-  readonly hasMore: boolean
-}
 
 export interface ListForms {
   /** The path that ends sessions. */
@@ -45,7 +24,7 @@ interface Words {
  * name says which session it ends. On the page of a signed-in person, the main action ends all
  * other sessions, so its button is filled.
  */
-export function sessionListHtml({ sessions, othersToken, hasMore }: ShownSessions, forms: ListForms, words: Words) {
+export function sessionListHtml({ sessions, othersToken, hasMore }: SessionList, forms: ListForms, words: Words) {
   const { texts } = words
   const hasOthers = sessions.some(({ isCurrent }) => !isCurrent)
   const isOwnPage = sessions.some(({ isCurrent }) => isCurrent)
@@ -109,10 +88,9 @@ export function signInFormHtml({
   return formHtml(action, fields, { text: send, kind: 'first' }, entered.join(''))
 }
 
-function itemHtml(session: ShownSession, index: number, forms: ListForms, words: Words): string {
+function itemHtml(session: ListedSession, index: number, forms: ListForms, words: Words): string {
   const { texts, signOut } = words
   const name = browserNameOf(session, texts)
-  const facts = factsOf(session, words).map(([term, value]) => `<dt>${escape(term)}</dt><dd>${value}</dd>`)
   const about = `about-${index}`
   const form = session.isCurrent
     ? formHtml(forms.signOut, {}, { text: signOut, kind: 'second' })
@@ -122,10 +100,10 @@ function itemHtml(session: ShownSession, index: number, forms: ListForms, words:
         { text: texts.end, kind: 'second danger', label: texts.endNamed.replace('{browser}', () => name), about },
       )
   const badge = session.isCurrent ? ` <span class="badge">${escape(texts.current)}</span>` : ''
-  return `<li><h2>${escape(name)}${badge}</h2><dl id="${about}">${facts.join('')}</dl>${form}</li>`
+  return `<li><h2>${escape(name)}${badge}</h2>${factsHtml(factsOf(session, words), about)}${form}</li>`
 }
 
-function browserNameOf({ browser }: ShownSession, texts: SessionListMessages): string {
+function browserNameOf({ browser }: ListedSession, texts: SessionListMessages): string {
   if (browser === undefined) return texts.unknownBrowser
   const { name, system } = browser
   if (system === undefined) return name
@@ -133,7 +111,11 @@ function browserNameOf({ browser }: ShownSession, texts: SessionListMessages): s
 }
 
 /** Terms and their values in HTML. */
-function factsOf({ signedInAt, lastUsedAt, address, isBound }: ShownSession, { locale, texts }: Words) {
+export function factsHtml(facts: readonly (readonly [term: string, html: string])[], id: string): string {
+  return `<dl id="${id}">${facts.map(([term, html]) => `<dt>${escape(term)}</dt><dd>${html}</dd>`).join('')}</dl>`
+}
+
+function factsOf({ signedInAt, lastUsedAt, address, isBound }: ListedSession, { locale, texts }: Words) {
   return [
     [texts.signedInAt, timeHtml(signedInAt, locale)],
     ...(lastUsedAt === undefined ? [] : [[texts.lastUsedAt, timeHtml(lastUsedAt, locale)] as const]),

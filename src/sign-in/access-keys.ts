@@ -1,8 +1,9 @@
 import { GatewayError, reason } from '../core/errors.ts'
-import type { SessionId, SessionKey } from '../core/names.ts'
+import type { SessionKey } from '../core/names.ts'
 import { sessionsPath, signInUrl } from '../core/return-to.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { cookies, redirect, type Response, withHeaders } from '../http/response.ts'
+import type { ShownNewKey } from '../pages/key-list.ts'
 import { pageContext } from '../pages/pages.ts'
 import { viewerOf } from '../session/cookies/viewer.ts'
 import { type NewRecord, sessionKey } from '../session/record/record.ts'
@@ -15,12 +16,9 @@ const freshSeconds = 60
 const keyName = /^[^\s\p{C}](?:[^\p{C}\u2028\u2029]{0,62}[^\s\p{C}])?$/u
 
 /** A key that is shown once. Times are in ms since the epoch. */
-export interface MadeKey extends Pick<WantedKey, 'name' | 'upstream'> {
-  readonly id: SessionId
+export interface MadeKey extends ShownNewKey {
   readonly session: SessionKey
-  readonly address: string
-  readonly header: string | undefined
-  readonly endsAt: number
+  readonly upstream: string
 }
 
 /**

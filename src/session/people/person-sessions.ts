@@ -2,20 +2,13 @@ import type { MaxPerPersonConfig } from '../../config/model/session.ts'
 import type { AccessKeysConfig, UpstreamConfig } from '../../config/model/upstream.ts'
 import type { SessionId, SessionKey } from '../../core/names.ts'
 import { sha256 } from '../../core/random.ts'
-import { type Browser, browserOf } from '../../http/user-agent.ts'
+import type { KeyList, ListedKey, ListedSession, SessionList } from '../../core/session-lists.ts'
+import { browserOf } from '../../http/user-agent.ts'
 import type { Cause } from '../../observe/audit.ts'
 import { type Ended, markEnding, type SessionEndings } from '../live/endings.ts'
 import { retryUntil, underLease } from '../live/lease.ts'
 import type { SessionsOfAudience } from '../live/live-sessions.ts'
-import {
-  type AccessKey,
-  accessKeyTag,
-  sessionKey,
-  type SessionRecord,
-  type StoredSession,
-  subTag,
-  tagOf,
-} from '../record/record.ts'
+import { accessKeyTag, sessionKey, type SessionRecord, type StoredSession, subTag, tagOf } from '../record/record.ts'
 import type { SessionStore } from '../store/store.ts'
 
 const readsAtOnce = 50
@@ -33,43 +26,6 @@ export interface PersonSessionsParts {
 /** The most index entries that a list of sessions looks at, and the most sessions that it has. */
 const maxEntries = 200
 const maxListed = 50
-
-/** A session as its person sees it. Times are in ms since the epoch. */
-export interface ListedSession {
-  /** Names the session in a form: only this browser can make one, and only for this person. */
-  readonly token: string
-  readonly isCurrent: boolean
-  /** The client at the sign-in. Absent: it is not known. */
-  readonly browser: Browser | undefined
-  readonly address: string | undefined
-  readonly signedInAt: number
-  /** To within a tenth of the idle timeout. Absent: it is not known. */
-  readonly lastUsedAt: number | undefined
-  readonly isBound: boolean
-}
-
-export interface SessionList {
-  readonly sessions: readonly ListedSession[]
-  /** Names all sessions except the current one in a form. */
-  readonly othersToken: string
-  readonly hasMore: boolean
-}
-
-/** An access key as its person sees it. Times are in ms since the epoch. */
-export interface ListedKey extends Pick<AccessKey, 'name' | 'upstream' | 'used'> {
-  /** Names the key in a form, as that of a session does. */
-  readonly token: string
-  readonly madeAt: number
-  readonly endsAt: number
-}
-
-export interface KeyList {
-  readonly keys: readonly ListedKey[]
-  /** Names all keys in a form. */
-  readonly allToken: string
-  /** Proves that the page with the keys has the form for a new one. */
-  readonly newToken: string
-}
 
 /** An upstream for which a person may make a key. */
 export interface KeyUpstream extends Pick<UpstreamConfig, 'name'> {
