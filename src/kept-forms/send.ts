@@ -7,20 +7,16 @@ import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { withoutParameters } from '../observe/request-record.ts'
 import type { Pages } from '../pages/pages.ts'
-import type { BoundCookie, PersonCookie } from '../session/cookies/gateway-cookies.ts'
-import type { SessionCookie } from '../session/cookies/session-cookie.ts'
-import type { SessionsOfAudience } from '../session/live/live-sessions.ts'
-import { sessionKey, type StoredSession } from '../session/record/record.ts'
+import type { PersonCookie } from '../session/cookies/gateway-cookies.ts'
+import { type BrowserParts, sessionOf } from '../session/cookies/viewer.ts'
+import type { StoredSession } from '../session/record/record.ts'
 import { personOf } from '../session/store/store.ts'
 import { asReference, type FoundRequest, type KeptRequests } from './kept-requests.ts'
 
 /** The parts of the gateway that the endpoints and the sending of kept requests use. */
-export interface KeptParts {
+export interface KeptParts extends BrowserParts {
   readonly kept: KeptRequests
   readonly personCookie: PersonCookie
-  readonly sessions: Pick<SessionsOfAudience, 'read'>
-  readonly boundCookie: Pick<BoundCookie, 'faultOf'>
-  readonly cookie: Pick<SessionCookie, 'read'>
   readonly pages: Pages
   /** The path of the endpoints of the provider. */
   readonly prefix: string
@@ -73,17 +69,10 @@ export function isContentField(name: string): boolean {
 /** The signed-in person of a browser. This does not extend the session. */
 export async function personIn(
   cookieHeader: string | undefined,
-  {
-    cookie,
-    boundCookie,
-    sessions,
-    personCookie,
-  }: Pick<KeptParts, 'cookie' | 'boundCookie' | 'sessions' | 'personCookie'>,
+  parts: BrowserParts & Pick<KeptParts, 'personCookie'>,
 ): Promise<{ readonly session: StoredSession; readonly tag: SubTag } | undefined> {
-  const id = cookie.read(cookieHeader)
-  const session = id && (await sessions.read(sessionKey(id)))
-  if (!session || boundCookie.faultOf(session.key, session.record.device, cookieHeader) !== undefined) return undefined
-  return { session, tag: personCookie.tagOf(session.record.sub) }
+  const session = await sessionOf(cookieHeader, parts)
+  return session && { session, tag: parts.personCookie.tagOf(session.record.sub) }
 }
 
 export interface SentRequest {

@@ -8,6 +8,7 @@ import type { SessionKey } from '../core/names.ts'
 import type { RouteTable } from '../gate/rules/route-table.ts'
 import { canonicalTarget } from '../http/request-target.ts'
 import type { ProviderCookie } from '../session/cookies/gateway-cookies.ts'
+import { sessionOf } from '../session/cookies/viewer.ts'
 import { sessionKey } from '../session/record/record.ts'
 import { Realm, type RealmParts } from './realm.ts'
 
@@ -133,12 +134,8 @@ export class Realms {
     const [first = this.all[0], ...others] = candidates
     if (others.length === 0) return { realm: first, choices: [], candidates: [first] }
     const withCookie = candidates.filter(({ cookie }) => cookie.isIn(request.cookie))
-    for (const realm of withCookie) {
-      const id = realm.cookie.read(request.cookie)
-      const session = id && (await realm.sessions.read(sessionKey(id)))
-      if (session && realm.boundCookie.faultOf(session.key, session.record.device, request.cookie) === undefined)
-        return { realm, choices: [], candidates }
-    }
+    for (const realm of withCookie)
+      if ((await sessionOf(request.cookie, realm)) !== undefined) return { realm, choices: [], candidates }
     const remembered = this.#providerCookie.read(request.cookie)
     const again = withCookie[0] ?? candidates.find(({ config }) => config.name === remembered)
     if (again !== undefined) return { realm: again, choices: [], candidates }

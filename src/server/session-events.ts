@@ -48,7 +48,9 @@ export async function sessionEvents(request: EndpointRequest, parts: SessionEven
   const id = parts.cookie.read(request.cookie)
   const key = id && sessionKey(id)
   const found = key && (await parts.sessions.expiry(key))
-  const expiry = found && isOfDevice(key, found, request, parts) ? found : undefined
+  // A bound session counts on its device only.
+  const isOfDevice = found && parts.boundCookie.faultOf(key, found.device, request.cookie) === undefined
+  const expiry = isOfDevice ? found : undefined
   // The browser may connect before it has the cookie of the new session.
   if (key !== undefined && expiry === undefined && (await hasEndedBy(key, 'renewal', parts.store)))
     return eventStream((res) => void res.end(renewed, 'utf8'))
@@ -62,16 +64,6 @@ export async function sessionEvents(request: EndpointRequest, parts: SessionEven
 async function endOf(key: SessionKey | undefined, parts: SessionEventsParts) {
   const event = key === undefined ? ended() : await endedOf(key, parts)
   return (res: ClientReply) => void res.end(event, 'utf8')
-}
-
-/** A bound session counts on its device only. */
-function isOfDevice(
-  key: SessionKey,
-  { device }: SessionExpiry,
-  { cookie }: EndpointRequest,
-  { boundCookie }: Pick<SessionEventsParts, 'boundCookie'>,
-): boolean {
-  return boundCookie.faultOf(key, device, cookie) === undefined
 }
 
 function eventStream(stream: (res: ClientReply) => void): Response {

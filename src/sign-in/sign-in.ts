@@ -9,7 +9,7 @@ import { clearCache, redirect, type Redirect, type Response, withHeaders } from 
 import { asReference } from '../kept-forms/kept-requests.ts'
 import { pageContext } from '../pages/pages.ts'
 import type { AuthorizationRequest } from '../provider/provider.ts'
-import { sessionKey } from '../session/record/record.ts'
+import { sessionOf } from '../session/cookies/viewer.ts'
 import { linkParamsOf, returnToOrHome, stepUpOf, onlyValue } from './query.ts'
 import type { SignInParts } from './sign-in-parts.ts'
 import { beginTransaction, bindTransaction, transactionToState, redirectUri, type WantedKey } from './transaction.ts'
@@ -242,16 +242,10 @@ export function afterSignIn(
 }
 
 /** Whether the browser has a live session with a sufficient authentication. This is no activity. */
-export async function isSignedIn(
-  request: EndpointRequest,
-  { cookie, boundCookie, sessions, provider, clock }: SignInParts,
-  stepUp: StepUp = {},
-): Promise<boolean> {
-  const id = cookie.read(request.cookie)
-  const found = id && (await sessions.read(sessionKey(id)))
-  if (!found || boundCookie.faultOf(found.key, found.record.device, request.cookie) !== undefined) return false
-  const options = { now: clock.now(), tolerance: provider.config.clockToleranceMs }
-  return insufficiency(stepUp, found.record.authentication ?? {}, options) === undefined
+export async function isSignedIn(request: EndpointRequest, parts: SignInParts, stepUp: StepUp = {}): Promise<boolean> {
+  const session = await sessionOf(request.cookie, parts)
+  const options = { now: parts.clock.now(), tolerance: parts.provider.config.clockToleranceMs }
+  return session !== undefined && insufficiency(stepUp, session.record.authentication ?? {}, options) === undefined
 }
 
 type HostOfRequest = Pick<EndpointRequest, 'host' | 'referer' | 'externalUrl'>

@@ -5,6 +5,7 @@ import type { SessionKey, SubTag } from '../../core/names.ts'
 import { randomToken } from '../../core/random.ts'
 import type { Keyring } from '../../core/seal.ts'
 import { type CookieAttributes, expireCookie, readCookie, setCookie } from '../../http/cookies.ts'
+import type { Viewer } from '../people/person-sessions.ts'
 import { type BoundDevice, type SessionRecord, subTag } from '../record/record.ts'
 import type { SessionStore } from '../store/store.ts'
 import { boundSuffix, type SessionCookie } from './session-cookie.ts'
@@ -144,13 +145,7 @@ export interface RefusedSignInsParts extends SealedCookieParts {
 }
 
 /** A person who has signed in at the provider, but has too many sessions. */
-export interface RefusedSignIn {
-  readonly sub: string
-  /** The session at the provider. Absent: it is not known. */
-  readonly sid?: string | undefined
-  /** Known only to this browser. The forms of the page are derived from it. */
-  readonly secret: string
-}
+export type RefusedSignIn = Omit<Viewer, 'current'>
 
 /**
  * The proof that a browser has just signed in at the provider, although it has no session. It is of

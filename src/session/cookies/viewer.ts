@@ -6,9 +6,14 @@ import { sessionKey, type StoredSession } from '../record/record.ts'
 import type { BoundCookie, BoundCookieFault } from './gateway-cookies.ts'
 import type { SessionCookie } from './session-cookie.ts'
 
-export interface ViewerParts {
+/** What finds the session of a browser. */
+export interface BrowserParts {
   readonly sessions: Pick<SessionsOfAudience, 'read'>
   readonly cookie: Pick<SessionCookie, 'read'>
+  readonly boundCookie: Pick<BoundCookie, 'faultOf'>
+}
+
+export interface ViewerParts extends BrowserParts {
   readonly boundCookie: Pick<BoundCookie, 'faultOf' | 'lacksDevice' | 'expire'>
   /** Records that a request uses the cookie of a bound session without its key. */
   readonly misuseLog: {
@@ -18,6 +23,17 @@ export interface ViewerParts {
       cause: Cause,
     ): void
   }
+}
+
+/** The session of a browser, on its device if it is bound. This does not extend the session. */
+export async function sessionOf(
+  header: string | undefined,
+  { cookie, boundCookie, sessions }: BrowserParts,
+): Promise<StoredSession | undefined> {
+  const id = cookie.read(header)
+  const session = id && (await sessions.read(sessionKey(id)))
+  const isOfDevice = session && boundCookie.faultOf(session.key, session.record.device, header) === undefined
+  return isOfDevice ? session : undefined
 }
 
 /** The person whose sessions and keys a browser shows. */
