@@ -45,7 +45,7 @@ type Counting = { readonly [E in keyof AuditEvents]?: (fields: AuditEvents[E]) =
 
 /** Wraps an audit and counts its events. */
 export function countedAudit(audit: Audit, metrics: Metrics): Audit {
-  const counting = countingOf(countersOf(metrics))
+  const counting = countingOf(metrics)
   return {
     record: (event, fields, cause) => {
       counting[event]?.(fields)
@@ -54,7 +54,7 @@ export function countedAudit(audit: Audit, metrics: Metrics): Audit {
   }
 }
 
-function countersOf(metrics: Metrics) {
+function countingOf(metrics: Metrics): Counting {
   const created = metrics.counter({ name: 'gatehouse_sessions_created_total', help: 'Sessions that were created.' })
   const ended = metrics.counter({
     name: 'gatehouse_sessions_ended_total',
@@ -115,35 +115,27 @@ function countersOf(metrics: Metrics) {
     labels: ['outcome'],
   })
   return {
-    ...{ created, ended, failed, logoutTokens, atProvider, atApplications, signIns, refusedTokens, refusedAccounts },
-    ...{ signals, refusedKeys, keysCreated, keysEnded },
-  }
-}
-
-function countingOf(counters: ReturnType<typeof countersOf>): Counting {
-  return {
-    'signal.obeyed': ({ matched }) => counters.signals.of(matched > 0 ? 'obeyed' : 'obeyed_without_session').add(),
-    'signal.ignored': () => counters.signals.of('ignored').add(),
-    'signal.replayed': () => counters.signals.of('replayed').add(),
-    'signal.refused': ({ code }) => counters.signals.of(outcomeOf(code)).add(),
+    'signal.obeyed': ({ matched }) => signals.of(matched > 0 ? 'obeyed' : 'obeyed_without_session').add(),
+    'signal.ignored': () => signals.of('ignored').add(),
+    'signal.replayed': () => signals.of('replayed').add(),
+    'signal.refused': ({ code }) => signals.of(outcomeOf(code)).add(),
     'caller.refused': ({ caller, upstream, code }) => {
-      if (caller === 'access_token') counters.refusedTokens.of(upstream, code).add()
-      if (caller === 'service_account') counters.refusedAccounts.of(upstream, code).add()
-      if (caller === 'key') counters.refusedKeys.of(upstream, code).add()
+      if (caller === 'access_token') refusedTokens.of(upstream, code).add()
+      if (caller === 'service_account') refusedAccounts.of(upstream, code).add()
+      if (caller === 'key') refusedKeys.of(upstream, code).add()
     },
-    'key.created': () => counters.keysCreated.of().add(),
-    'key.ended': ({ by }) => counters.keysEnded.of(by).add(),
-    'session.created': () => counters.created.of().add(),
-    'session.ended': ({ by }) => counters.ended.of(by).add(),
-    'sign_in.failed': ({ code }) => counters.failed.of(code).add(),
-    'logout_token.obeyed': (token) =>
-      counters.logoutTokens.of(token.ended > 0 ? 'obeyed' : 'obeyed_without_session').add(),
-    'logout_token.replayed': () => counters.logoutTokens.of('replayed').add(),
-    'logout_token.refused': ({ code }) => counters.logoutTokens.of(outcomeOf(code)).add(),
-    'application.logout': ({ upstream, outcome }) => counters.atApplications.of(upstream, outcome).add(),
-    'application.sign_in': ({ upstream, outcome }) => counters.signIns.of(upstream, outcome).add(),
-    'provider.end_session': ({ outcome }) => counters.atProvider.of('end_session', outcome).add(),
-    'provider.revocation': ({ outcome }) => counters.atProvider.of('revocation', outcome).add(),
+    'key.created': () => keysCreated.of().add(),
+    'key.ended': ({ by }) => keysEnded.of(by).add(),
+    'session.created': () => created.of().add(),
+    'session.ended': ({ by }) => ended.of(by).add(),
+    'sign_in.failed': ({ code }) => failed.of(code).add(),
+    'logout_token.obeyed': (token) => logoutTokens.of(token.ended > 0 ? 'obeyed' : 'obeyed_without_session').add(),
+    'logout_token.replayed': () => logoutTokens.of('replayed').add(),
+    'logout_token.refused': ({ code }) => logoutTokens.of(outcomeOf(code)).add(),
+    'application.logout': ({ upstream, outcome }) => atApplications.of(upstream, outcome).add(),
+    'application.sign_in': ({ upstream, outcome }) => signIns.of(upstream, outcome).add(),
+    'provider.end_session': ({ outcome }) => atProvider.of('end_session', outcome).add(),
+    'provider.revocation': ({ outcome }) => atProvider.of('revocation', outcome).add(),
   }
 }
 
