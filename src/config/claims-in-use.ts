@@ -1,6 +1,6 @@
 import type { ClaimPath } from '../core/claims.ts'
 import type { HeaderConfig } from './model/header.ts'
-import type { RequirementConfig } from './model/requirement.ts'
+import { conditionsOf, type RequirementConfig } from './model/requirement.ts'
 import type { RuleConfig } from './model/rule.ts'
 import type { UpstreamConfig } from './model/upstream.ts'
 
@@ -25,26 +25,21 @@ export function claimsIn({ source }: HeaderConfig): readonly ClaimPath[] {
 
 /** The claims that a requirement reads. */
 export function claimsOf(requirement: RequirementConfig): readonly ClaimPath[] {
-  switch (requirement.kind) {
-    case 'claim':
-      return [requirement.claim]
-    case 'email_domains':
-      return requirement.verified ? [['email'], ['email_verified']] : [['email']]
-    case 'all':
-      return requirement.all.flatMap(claimsOf)
-    case 'any':
-      return requirement.any.flatMap(claimsOf)
-    case 'not':
-      return claimsOf(requirement.not)
-    default:
-      return []
-  }
+  return conditionsOf(requirement).flatMap((condition) => {
+    if (condition.kind === 'claim') return [condition.claim]
+    if (condition.kind !== 'email_domains') return []
+    return condition.verified ? [['email'], ['email_verified']] : [['email']]
+  })
+}
+
+/** The requirements that decide about the requests of a rule. */
+export function requirementsOf({ require, respond }: RuleConfig): readonly RequirementConfig[] {
+  return respond?.kind === 'maintenance' ? [...require, ...respond.unless] : require
 }
 
 /** The claims that decide about the requests of a rule. */
-export function claimsOfRule({ require, respond }: Pick<RuleConfig, 'require' | 'respond'>): readonly ClaimPath[] {
-  const unless = respond?.kind === 'maintenance' ? respond.unless : []
-  return [...require, ...unless].flatMap(claimsOf)
+export function claimsOfRule(rule: RuleConfig): readonly ClaimPath[] {
+  return requirementsOf(rule).flatMap(claimsOf)
 }
 
 /** The claims that the rules and the headers of an upstream read. */

@@ -1,4 +1,5 @@
-import type { RequirementConfig } from '../config/model/requirement.ts'
+import { requirementsOf } from '../config/claims-in-use.ts'
+import { conditionsOf } from '../config/model/requirement.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { placesOf } from '../config/target-addresses.ts'
@@ -71,24 +72,11 @@ function namesOf(setting: Setting): readonly string[] {
 function dependsOnMethod({ rules, authorizeWith, logout }: Setting): boolean {
   // The policy decision point gets the method.
   if (authorizeWith !== undefined || logout?.paths.some(({ methods }) => methods !== undefined) === true) return true
-  return rules.some((rule) => rule.methods !== undefined || requirementsOf(rule).some(hasMethods))
+  return rules.some((rule) => rule.methods !== undefined || hasMethods(rule))
 }
 
-function requirementsOf({ require, respond }: RuleConfig): readonly RequirementConfig[] {
-  return respond?.kind === 'maintenance' ? [...require, ...respond.unless] : require
-}
-
-function hasMethods(requirement: RequirementConfig): boolean {
-  switch (requirement.kind) {
-    case 'methods':
-      return true
-    case 'all':
-      return requirement.all.some(hasMethods)
-    case 'any':
-      return requirement.any.some(hasMethods)
-    case 'not':
-      return hasMethods(requirement.not)
-    default:
-      return false
-  }
+function hasMethods(rule: RuleConfig): boolean {
+  return requirementsOf(rule)
+    .flatMap(conditionsOf)
+    .some(({ kind }) => kind === 'methods')
 }

@@ -5,7 +5,7 @@ import { areValid, type Setting } from '../document/report.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { HeaderConfig } from '../model/header.ts'
 import type { ProviderConfig } from '../model/provider.ts'
-import type { ClaimRequirement, RequirementConfig } from '../model/requirement.ts'
+import { conditionsOf, type RequirementConfig } from '../model/requirement.ts'
 import type { UpstreamConfig } from '../model/upstream.ts'
 import { fixedClaims, providerKind } from '../provider-kind.ts'
 import type { At, Check } from './check.ts'
@@ -240,7 +240,8 @@ function groupsOfEntra({ upstreams, providers }: GatewayConfig, at: At): void {
     for (const [index, { require }] of rules.entries()) {
       const requireAt = at('upstreams', name, 'rules', index, 'require')
       const values = require
-        .flatMap(claimTests)
+        .flatMap(conditionsOf)
+        .filter((condition) => condition.kind === 'claim')
         .flatMap(({ claim, equals = [], anyOf = [], allOf = [], noneOf = [] }) =>
           claim.join('.') === 'groups' ? [equals, anyOf, allOf, noneOf].flat() : [],
         )
@@ -253,14 +254,6 @@ function groupsOfEntra({ upstreams, providers }: GatewayConfig, at: At): void {
         )
     }
   }
-}
-
-/** The tests of claims in a requirement, also in what it negates. */
-function claimTests(requirement: RequirementConfig): readonly ClaimRequirement[] {
-  if (requirement.kind === 'all') return requirement.all.flatMap(claimTests)
-  if (requirement.kind === 'any') return requirement.any.flatMap(claimTests)
-  if (requirement.kind === 'not') return claimTests(requirement.not)
-  return requirement.kind === 'claim' ? [requirement] : []
 }
 
 /** A rule that compares the end of `email`, which some providers let people choose. */

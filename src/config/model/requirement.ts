@@ -21,6 +21,16 @@ export type RequirementConfig =
   | { readonly kind: 'any'; readonly any: readonly RequirementConfig[] }
   | { readonly kind: 'not'; readonly not: RequirementConfig }
 
+/** A requirement that consists of no others. */
+type Condition = Exclude<RequirementConfig, { kind: 'all' | 'any' | 'not' }>
+
+/** The conditions of a requirement, also those that it negates. */
+export function conditionsOf(requirement: RequirementConfig): readonly Condition[] {
+  if (requirement.kind === 'all') return requirement.all.flatMap(conditionsOf)
+  if (requirement.kind === 'any') return requirement.any.flatMap(conditionsOf)
+  return requirement.kind === 'not' ? conditionsOf(requirement.not) : [requirement]
+}
+
 /** Conditions for the values of one claim, all of which apply. */
 export interface ClaimRequirement extends ClaimTests {
   readonly kind: 'claim'
