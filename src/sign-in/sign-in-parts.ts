@@ -21,7 +21,7 @@ import type { Returns } from './transaction.ts'
 
 export interface SignInParts {
   readonly provider: Provider
-  readonly store: Pick<SessionStore, 'takeOnce' | 'mark' | 'receivesNotices' | 'ping' | 'time' | 'readDocument'>
+  readonly store: Pick<SessionStore, 'takeOnce' | 'receivesNotices' | 'ping' | 'time' | 'readDocument'>
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'find' | 'read' | 'peek' | 'create' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endOne'>
   readonly expiredCookies: Pick<ExpiredCookies, 'add' | 'has'>

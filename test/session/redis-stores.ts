@@ -188,7 +188,6 @@ export async function refusedInTime(store: SessionStore, timeoutMs = settings.ti
     () => store.listSid(tagOf(key)),
     () => store.listSub(session.subTag),
     () => store.takeOnce(randomToken(8), 1_000),
-    () => store.mark(randomToken(8), 1_000),
     () => store.isMarked(randomToken(8)),
     () => store.acquireLease(key, 'owner', 1_000),
     () => store.renewLease(key, 'owner', 1_000),

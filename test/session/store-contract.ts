@@ -453,8 +453,8 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
   })
 
   itWaits('remembers a mark for its time', async ({ store, tick }) => {
-    await store.mark('ended elsewhere: *', 1_000)
-    await store.mark('ended elsewhere: *', 1_000)
+    await store.takeOnce('ended elsewhere: *', 1_000)
+    await store.takeOnce('ended elsewhere: *', 1_000)
 
     assert.equal(await store.isMarked('ended elsewhere: *'), true)
     await until(tick, async () => !(await store.isMarked('ended elsewhere: *')))

@@ -330,8 +330,12 @@ type EndingReason = keyof typeof reasons
  * Marks a session with the reason why it ends, for all processes, so before it ends.
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
  */
-export function markEnding(key: SessionKey, why: EndingReason, store: Pick<SessionStore, 'mark'>): Promise<void> {
-  return store.mark(reasons[why].name + key, reasons[why].lifetimeMs)
+export function markEnding(
+  key: SessionKey,
+  why: EndingReason,
+  store: Pick<SessionStore, 'takeOnce'>,
+): Promise<unknown> {
+  return store.takeOnce(reasons[why].name + key, reasons[why].lifetimeMs)
 }
 
 /**

@@ -6,7 +6,7 @@ import type { KeyList, ListedKey, ListedSession, SessionList } from '../../core/
 import { browserOf } from '../../http/user-agent.ts'
 import type { Cause } from '../../observe/audit.ts'
 import { type Ended, markEnding, type SessionEndings } from '../live/endings.ts'
-import { retryUntil, underLease } from '../live/lease.ts'
+import { type LeaseStore, retryUntil, underLease } from '../live/lease.ts'
 import type { SessionsOfAudience } from '../live/live-sessions.ts'
 import { accessKeyTag, sessionKey, type SessionRecord, type StoredSession, subTag, tagOf } from '../record/record.ts'
 import type { SessionStore } from '../store/store.ts'
@@ -17,7 +17,7 @@ const turnWaitMs = 3_000
 
 export interface PersonSessionsParts {
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read' | 'lastUse'>
-  readonly store: Pick<SessionStore, 'listSid' | 'listSub' | 'acquireLease' | 'renewLease' | 'releaseLease' | 'mark'>
+  readonly store: LeaseStore & Pick<SessionStore, 'listSid' | 'listSub' | 'takeOnce'>
   readonly endings: Pick<SessionEndings, 'endOne'>
   /** Absent: a person may have any number of sessions. */
   readonly max?: MaxPerPersonConfig | undefined

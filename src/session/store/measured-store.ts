@@ -76,7 +76,7 @@ function measured<T extends object, K extends keyof T & string>(
 }
 
 const ofSessions = ['create', 'read', 'replace', 'touch', 'expiresIn', 'endOne', 'endSid', 'endSub'] as const
-const ofFlags = ['takeOnce', 'mark', 'isMarked', 'acquireLease', 'renewLease', 'releaseLease'] as const
+const ofFlags = ['takeOnce', 'isMarked', 'acquireLease', 'renewLease', 'releaseLease'] as const
 const ofOthers = ['readDocument', 'writeDocument', 'time', 'ping'] as const
 const ofJobs = ['watch', 'take', 'open', 'lookAgain', 'postpone', 'remove'] as const
 const ofKept = ['begin', 'append', 'complete', 'read', 'take', 'giveBack', 'finish', 'drop'] as const

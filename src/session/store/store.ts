@@ -76,10 +76,7 @@ export interface SessionStore {
   /** Lets something happen once: `true` for the first call with this name within `ttl` ms. */
   takeOnce(name: string, ttl: number): Promise<boolean>
 
-  /** Sets a flag for `ttl` ms, unless it is set. */
-  mark(name: string, ttl: number): Promise<void>
-
-  /** Whether {@link mark} or {@link takeOnce} was called with this name, within its `ttl`. */
+  /** Whether {@link takeOnce} was called with this name, within its `ttl`. */
   isMarked(name: string): Promise<boolean>
 
   /** Takes a lease for `ttl` ms, with a unique `owner`; `false` when another owner holds it. */

@@ -205,10 +205,6 @@ export class RedisStore implements SessionStore {
     return (await this.#commands.reply(taking)) === 'OK'
   }
 
-  async mark(name: string, ttl: number): Promise<void> {
-    await this.takeOnce(name, ttl)
-  }
-
   async isMarked(name: string): Promise<boolean> {
     return (await this.#commands.reply(this.#commands.redis.exists(this.#keys.once(name)))) === 1
   }

@@ -197,10 +197,6 @@ export class SqliteStore implements SessionStore {
     return this.#mark('durable', `once:${name}`, '', ttl)
   }
 
-  async mark(name: string, ttl: number): Promise<void> {
-    await this.takeOnce(name, ttl)
-  }
-
   async isMarked(name: string): Promise<boolean> {
     const sql = 'SELECT 1 FROM marks WHERE name = ? AND expires_at > ?'
     return this.#database.one(sql, `once:${name}`, this.#now()) !== undefined
