@@ -81,13 +81,8 @@ async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promi
     return undefined
   }
   const stored = await storeTokens(current, { ...refreshed, session_expires_at }, parts)
-  parts.audit.record('session.refreshed', {
-    session: current.key,
-    iss: current.record.iss,
-    sub: current.record.sub,
-    sid: current.record.sid,
-    still_there: stored !== undefined,
-  })
+  const { iss, sub, sid } = current.record
+  parts.audit.record('session.refreshed', { session: current.key, iss, sub, sid, still_there: stored !== undefined })
   // Tokens of another replica may be some minutes old. Their UserInfo is read when it is due.
   if (stored === undefined || !hasSameTokens(stored.record.tokens, refreshed.tokens)) return stored
   return withFreshClaims(stored, parts)
