@@ -119,24 +119,20 @@ export function auditObserved(audit: Audit, record: RequestRecord, denial: Obser
 }
 
 function denialFields(
-  { method, path, askedBy }: RequestRecord,
-  { code, upstream, rule, why }: Denial & Reason,
-  { key, record: { iss, sub, sid } }: StoredSession,
+  request: RequestRecord,
+  denial: Denial & Reason,
+  { key: session, record: { iss, sub, sid } }: StoredSession,
 ): AuditEvents['access.denied'] {
-  return {
-    session: key,
-    iss,
-    sub,
-    sid,
-    code,
-    reason: why,
-    upstream: upstream.name,
-    rule: rule.place === undefined ? 'default' : lineText(rule.place),
-    rule_name: rule.name,
-    method,
-    path: withoutParameters(path),
-    asked_by: askedBy,
-  }
+  const { rule } = denial
+  const place = rule.place === undefined ? 'default' : lineText(rule.place)
+  return { session, iss, sub, sid, rule: place, rule_name: rule.name, ...requestFields(request, denial) }
+}
+
+function requestFields(
+  { method, path, askedBy }: RequestRecord,
+  { code, why, upstream }: Reason & Pick<Denial, 'upstream'>,
+) {
+  return { code, reason: why, upstream: upstream.name, method, path: withoutParameters(path), asked_by: askedBy }
 }
 
 type AboutCaller = Pick<CallerRefused, 'caller' | 'account' | 'subject' | 'upstream'> &
@@ -158,25 +154,17 @@ const formerNames = {
 } as const
 
 function callerFields(
-  { method, path, askedBy }: RequestRecord,
-  { caller, code, why, upstream, account, subject, principal }: AboutCaller,
+  request: RequestRecord,
+  refused: AboutCaller,
   outcome: 'refused' | 'would_be_refused' = 'refused',
 ): AuditEvents['caller.refused'] {
+  const { caller, account, subject, principal } = refused
   const { iss, sub, claims } = (caller === 'access_token' && principal?.record) || {}
   const client_id = claims?.['client_id']
   const formerName = formerNames[caller]
   return {
-    caller,
-    iss,
-    sub,
-    account,
-    subject,
-    code,
-    reason: why,
-    upstream: upstream.name,
-    method,
-    path: withoutParameters(path),
-    asked_by: askedBy,
+    ...{ caller, iss, sub, account, subject },
+    ...requestFields(request, refused),
     ...(typeof client_id === 'string' && { client_id }),
     ...(formerName !== undefined && { formerly: `${formerName}.${outcome}` }),
   }

@@ -52,18 +52,22 @@ interface Outcome {
   readonly reason?: string
 }
 
-interface AboutDenial extends AboutSession, Fault {
+/** A request for an upstream that is refused. */
+interface RefusedRequest extends Fault {
   readonly upstream: string
-  readonly rule: string
-  readonly rule_name?: string | undefined
   readonly method: string
   readonly path: string
   readonly asked_by?: string | undefined
   readonly repeated?: number
 }
 
+interface AboutDenial extends AboutSession, RefusedRequest {
+  readonly rule: string
+  readonly rule_name?: string | undefined
+}
+
 /** A request with credentials of its own. */
-interface AboutCaller extends Partial<Pick<Person, 'iss' | 'sub'>>, Fault {
+interface AboutCaller extends Partial<Pick<Person, 'iss' | 'sub'>>, RefusedRequest {
   readonly caller: Caller
   /** The client of an accepted access token, as `iss` and `sub` are its person. */
   readonly client_id?: string | undefined
@@ -71,11 +75,6 @@ interface AboutCaller extends Partial<Pick<Person, 'iss' | 'sub'>>, Fault {
   readonly account?: string | undefined
   /** The subject of the client certificate. Absent: it cannot be read. */
   readonly subject?: string | undefined
-  readonly upstream: string
-  readonly method: string
-  readonly path: string
-  readonly asked_by?: string | undefined
-  readonly repeated?: number
   /** The name of the event in 0.1.0, which had no keys. */
   readonly formerly?: string
 }
