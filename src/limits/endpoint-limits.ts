@@ -82,7 +82,9 @@ export class EndpointLimits {
       case 'callbacks':
         return this.#limited(this.#callbacks, client, () => this.#exchange(client, work))
       case 'frames':
-        return this.#frame(client, work)
+        // A front-channel logout has a limit of its own, because any page can contain such frames,
+        // and they must not keep a person from signing in.
+        return this.#limited(this.#frames, client, work)
       case 'refused_logout_tokens':
         return this.#logoutToken(client, work)
       default:
@@ -106,15 +108,6 @@ export class EndpointLimits {
     } finally {
       for (const begin of this.#exchanges.leave(client)) begin()
     }
-  }
-
-  /**
-   * A front-channel logout. It has a limit of its own, because any page can contain such frames,
-   * and they must not keep a person from signing in.
-   * @throws {TooManyRequests} or what `work` throws
-   */
-  #frame<T>(client: string, work: () => Promise<T>): Promise<T> {
-    return this.#limited(this.#frames, client, work)
   }
 
   async #limited<T>({ rate, atOnce }: BrowserLimits, client: string, work: () => Promise<T>): Promise<T> {
