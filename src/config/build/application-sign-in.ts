@@ -4,7 +4,7 @@ import type { Setting } from '../document/report.ts'
 import { readSecret } from '../document/secrets.ts'
 import type { ApplicationSignInConfig } from '../model/upstream.ts'
 import type { ApplicationSignInSettings } from '../settings.ts'
-import { type ShortNames, withLongName } from './claim-names.ts'
+import { type ShortNames, templateWithLongNames, withLongName } from './claim-names.ts'
 import type { HeaderContext } from './headers.ts'
 
 /** The sign-in of an application. Returns `undefined` without one, and when it is incomplete. */
@@ -43,7 +43,7 @@ export function readApplicationSignIn(
 function readValue(text: string, at: Setting, claims: ShortNames): ClaimTemplate {
   const { username: _, password: __, ...names } = claims
   const template = at.parse(text, (written) => (written === '' ? [''] : parseClaimTemplate(written)))
-  return (template ?? []).map((part) => (typeof part === 'string' ? part : withLongName(part, names)))
+  return templateWithLongNames(template ?? [], names)
 }
 
 function readUsername(
@@ -55,8 +55,7 @@ function readUsername(
     at.error('is asked for together with the password only', 'write password: { ask: true }')
   if (username.ask === true) return 'ask'
   if (username.value !== undefined) return [username.value]
-  const template = username.template ?? (username.claim === undefined ? [] : [username.claim])
-  return template.map((part) => (typeof part === 'string' ? part : withLongName(part, claims)))
+  return templateWithLongNames(username.template ?? (username.claim === undefined ? [] : [username.claim]), claims)
 }
 
 function readPassword(

@@ -1,4 +1,4 @@
-import type { ClaimPath, Claims } from '../../core/claims.ts'
+import type { ClaimPath, Claims, ClaimTemplate } from '../../core/claims.ts'
 
 /** Short name → name of the claim: `provider.claims`. */
 export type ShortNames = Readonly<Record<string, string>>
@@ -7,6 +7,11 @@ export type ShortNames = Readonly<Record<string, string>>
 export function withLongName(path: ClaimPath, names: ShortNames): ClaimPath {
   const [first, ...others] = path
   return typeof first === 'string' && Object.hasOwn(names, first) ? [names[first] ?? first, ...others] : path
+}
+
+/** The same for the claims of a template. */
+export function templateWithLongNames(template: ClaimTemplate, names: ShortNames): ClaimTemplate {
+  return template.map((part) => (typeof part === 'string' ? part : withLongName(part, names)))
 }
 
 /** Replaces the short names of claims by their names. */

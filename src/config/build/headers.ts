@@ -7,7 +7,7 @@ import { readSecret } from '../document/secrets.ts'
 import type { HeaderConfig, HeaderSource } from '../model/header.ts'
 import type { AuthorizeWithConfig, SignedIdentityConfig } from '../model/upstream.ts'
 import type { HeaderSettings, UpstreamSettings } from '../settings.ts'
-import { type ShortNames, withLongName } from './claim-names.ts'
+import { type ShortNames, templateWithLongNames, withLongName } from './claim-names.ts'
 
 /** What headers need from the rest of the file. */
 export interface HeaderContext {
@@ -58,13 +58,13 @@ function hintForReserved(name: string): string {
 function readSource(written: HeaderSettings, at: Setting, names: ShortNames): HeaderSource | undefined {
   const { claim, template, firstOf = [], value, env, file, request, basic, bearer } = written
   if (claim !== undefined) return { kind: 'claim', path: withLongName(claim, names) }
-  if (template !== undefined) return claimSource(withLongClaims(template, names))
+  if (template !== undefined) return claimSource(templateWithLongNames(template, names))
   if (firstOf.length > 0) return { kind: 'first_of', firstOf: firstOf.map((path) => withLongName(path, names)) }
   if (value !== undefined) return { kind: 'constant', value, isSecret: false }
   if (request !== undefined) return { kind: 'request', request }
   if (bearer !== undefined) return bearer === 'exchanged_token' ? { kind: 'exchanged' } : { kind: 'bearer', bearer }
   if (basic?.user !== undefined && basic.password !== undefined)
-    return { kind: 'basic', user: withLongClaims(basic.user, names), password: basic.password }
+    return { kind: 'basic', user: templateWithLongNames(basic.user, names), password: basic.password }
   const secret = readSecret({ env, file }, at)
   return secret === undefined ? undefined : { kind: 'constant', value: secret, isSecret: true }
 }
@@ -79,10 +79,6 @@ function changesOf({ after, before, case: letters, map }: HeaderSettings): Pick<
       ...(map !== undefined && { map: new Map(Object.entries(map)) }),
     },
   }
-}
-
-function withLongClaims(template: ClaimTemplate, names: ShortNames): ClaimTemplate {
-  return template.map((part) => (typeof part === 'string' ? part : withLongName(part, names)))
 }
 
 /** A template that consists of one claim is that claim. */
