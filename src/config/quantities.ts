@@ -1,5 +1,7 @@
 import { ownMember } from '../core/json.ts'
-const durations = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** The units of durations, in milliseconds. */
+export const durations = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const units: Readonly<Record<string, number>> = { ...durations, b: 1, kb: 1024, mb: 1024 * 1024 }
 
 /** `30m` in milliseconds, `16kb` in bytes. The schema has checked the text. */

@@ -1,6 +1,6 @@
 import type { AnySchemaObject } from 'ajv'
 import { ownMember } from '../../core/json.ts'
-import { amountOf, durationText } from '../quantities.ts'
+import { amountOf, durations, durationText } from '../quantities.ts'
 
 /** How to write a value as its schema wants it: `12 hours` → `12h`; `undefined`: it is unclear. */
 export function hintForSpelling(data: unknown, schema: AnySchemaObject | undefined): string | undefined {
@@ -58,8 +58,6 @@ export function hintForSource(source: string): string | undefined {
     : undefined
 }
 
-const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
 /** `30 min`, `1h30m`, `2 weeks`. */
 function durationOf(text: string): string | undefined {
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)\s*/gi)]
@@ -74,7 +72,7 @@ function msOf(word: string): number {
   if (/^w(eeks?)?$/.test(lower)) return 7 * 86_400_000
   const [unit = ''] = /^(s(ecs?|econds?)?|m(ins?|inutes?)?|h(rs?|ours?)?|d(ays?)?)$/.exec(lower) ?? []
   // `M` means months in some programs.
-  return word === 'M' ? NaN : (ownMember(units, unit.slice(0, 1)) ?? NaN)
+  return word === 'M' ? NaN : (ownMember<number>(durations, unit.slice(0, 1)) ?? NaN)
 }
 
 /** `8k`, `8 KiB`, `1G`. */
