@@ -13,6 +13,7 @@ import type { Attempt } from '../session/live/attempt.ts'
 import { type EndOrder, type SessionEndings } from '../session/live/endings.ts'
 import { changeSession, type SessionsOfAudience } from '../session/live/live-sessions.ts'
 import { rememberEmailEnding, verifiedEmailOf } from '../session/people/email-endings.ts'
+import type { DocumentStore } from '../session/store/documents.ts'
 import { subTag, tagsOfOrder } from '../session/record/record.ts'
 import type { SessionStore } from '../session/store/store.ts'
 import type { Upkeep } from '../tokens/upkeep.ts'
@@ -22,10 +23,7 @@ import type { StreamRecord } from './keep-stream.ts'
 /** What the receiver of security events needs. */
 export interface SignalParts {
   readonly provider: Pick<Provider, 'config' | 'verifySecurityEvent'>
-  readonly store: Pick<
-    SessionStore,
-    'list' | 'listSid' | 'listSub' | 'takeOnce' | 'isMarked' | 'time' | 'readDocument' | 'writeDocument'
-  >
+  readonly store: DocumentStore & Pick<SessionStore, 'list' | 'listSid' | 'listSub' | 'takeOnce' | 'isMarked' | 'time'>
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endSid' | 'endSub' | 'endOne' | 'carryOut'>
   readonly upkeep: Pick<Upkeep, 'reread'>
