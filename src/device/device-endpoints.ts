@@ -1,25 +1,20 @@
-import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { cookies, json, type Response } from '../http/response.ts'
-import type { Audit } from '../observe/audit.ts'
-import type { Log } from '../observe/log.ts'
+import type { Instruments } from '../observe/instruments.ts'
 import type { BoundCookie } from '../session/cookies/gateway-cookies.ts'
 import type { SessionsOfAudience } from '../session/live/live-sessions.ts'
 import type { BoundDevice, StoredSession } from '../session/record/record.ts'
 import type { DeviceMetrics } from './misuse.ts'
 import { type Challenges, proofAlgorithms, readProof, stringOf, verifyNewKey, verifyProof } from './proof.ts'
 
-export interface DeviceParts {
+export interface DeviceParts extends Instruments {
   readonly sessions: Pick<SessionsOfAudience, 'read' | 'peek' | 'replace'>
   readonly boundCookie: BoundCookie
   readonly challenges: Challenges
   /** The path of the endpoints of the provider. */
   readonly prefix: string
-  readonly clock: Clock
-  readonly log: Log
-  readonly audit: Audit
   readonly deviceMetrics: DeviceMetrics
 }
 

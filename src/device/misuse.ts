@@ -1,10 +1,9 @@
 import type { DeviceBindingConfig } from '../config/model/session.ts'
 import { BoundedMap } from '../core/bounded-map.ts'
-import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
-import type { Audit, Cause } from '../observe/audit.ts'
-import type { Log } from '../observe/log.ts'
+import type { Cause } from '../observe/audit.ts'
+import type { Instruments } from '../observe/instruments.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { BoundCookieFault } from '../session/cookies/gateway-cookies.ts'
 import type { SessionEndings } from '../session/live/endings.ts'
@@ -50,13 +49,10 @@ export function createDeviceMetrics(metrics: Metrics) {
 const auditEveryMs = 60_000
 const maxAudited = 10_000
 
-export interface MisuseParts {
+export interface MisuseParts extends Instruments {
   readonly config: Pick<DeviceBindingConfig, 'onMisuse'>
   readonly endings: Pick<SessionEndings, 'endOne'>
   readonly deviceMetrics: Pick<DeviceMetrics, 'refused' | 'skipped'>
-  readonly clock: Clock
-  readonly log: Log
-  readonly audit: Audit
 }
 
 /** A request with the cookie of a bound session that does not come from its device. */

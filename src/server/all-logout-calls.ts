@@ -1,10 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayConfig } from '../config/model/gateway.ts'
-import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
 import { LogoutCalls } from '../logout/logout-calls.ts'
-import type { Audit } from '../observe/audit.ts'
-import type { Log } from '../observe/log.ts'
+import type { Instruments } from '../observe/instruments.ts'
 import { callLogout } from '../proxy/logout-call.ts'
 import type { Upstreams } from '../proxy/upstream.ts'
 import { cookiesOf } from '../session/cookies/application-cookies.ts'
@@ -22,14 +20,11 @@ export function createJobs({ providers, upstreams }: GatewayConfig, keyring: Key
   return new Map(all.flatMap((jobs) => (jobs.isEmpty ? [] : [[jobs.audience, jobs]])))
 }
 
-export interface AllLogoutCallsParts {
+export interface AllLogoutCallsParts extends Instruments {
   readonly store: SessionStore
   readonly jobs: JobsByAudience
   readonly endings: Pick<SessionEndings, 'onEnded'>
   readonly upstreams: Upstreams
-  readonly clock: Clock
-  readonly log: Log
-  readonly audit: Audit
 }
 
 /** The logout calls of all upstreams that have one, for the sessions of all audiences. */

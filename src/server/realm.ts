@@ -2,12 +2,11 @@ import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import { inSettingsOf } from '../config/provider-setting.ts'
 import { securityEventsUri } from '../config/registration.ts'
-import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { Realm as GateRealm } from '../gate/identify.ts'
 import { KeptRequests } from '../kept-forms/kept-requests.ts'
 import { DecryptionKeys } from '../keys/decryption-keys.ts'
-import type { Audit } from '../observe/audit.ts'
+import type { Instruments } from '../observe/instruments.ts'
 import type { Log, LogFields } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { createProvider } from '../provider/create-provider.ts'
@@ -24,15 +23,12 @@ import { StreamRecord } from '../signals/keep-stream.ts'
 import { SignalReceiver } from '../signals/receiver.ts'
 import { Upkeep } from '../tokens/upkeep.ts'
 
-export interface RealmParts {
+export interface RealmParts extends Instruments {
   readonly store: SessionStore
   readonly sessions: Sessions
   readonly endings: SessionEndings
   readonly expiredCookies: ExpiredCookies
   readonly keyring: Keyring
-  readonly clock: Clock
-  readonly log: Log
-  readonly audit: Audit
   readonly metrics: Metrics
 }
 

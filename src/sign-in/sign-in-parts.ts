@@ -1,13 +1,11 @@
 import type { ProviderConfig } from '../config/model/provider.ts'
-import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { Site } from '../core/site.ts'
 import type { StepUp } from '../core/step-up.ts'
 import type { Challenges } from '../device/proof.ts'
 import type { CanonicalTarget } from '../http/request-target.ts'
 import type { KeptRequests } from '../kept-forms/kept-requests.ts'
-import type { Audit } from '../observe/audit.ts'
-import type { Log } from '../observe/log.ts'
+import type { Instruments } from '../observe/instruments.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { BoundCookie, PersonCookie, ProviderCookie, RefusedSignIns } from '../session/cookies/gateway-cookies.ts'
@@ -19,7 +17,7 @@ import type { KeysFor, PersonSessions } from '../session/people/person-sessions.
 import type { SessionStore } from '../session/store/store.ts'
 import type { Returns } from './transaction.ts'
 
-export interface SignInParts {
+export interface SignInParts extends Instruments {
   readonly provider: Provider
   readonly store: Pick<SessionStore, 'takeOnce' | 'receivesNotices' | 'ping' | 'time' | 'readDocument'>
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'find' | 'read' | 'peek' | 'create' | 'replace'>
@@ -46,9 +44,6 @@ export interface SignInParts {
   readonly keyring: Keyring
   /** Whether no key is configured, so that no other process has the keys. */
   readonly hasGeneratedKeys: boolean
-  readonly clock: Clock
-  readonly log: Log
-  readonly audit: Audit
   readonly pages: Pages
   /** The path of the endpoints of the provider. */
   readonly prefix: string

@@ -1,36 +1,32 @@
 import type { SignalAction } from '../config/model/provider.ts'
-import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
 import { signInLifetimeMs } from '../core/sign-in-lifetime.ts'
-import type { Audit, Cause } from '../observe/audit.ts'
-import type { Log } from '../observe/log.ts'
+import type { Cause } from '../observe/audit.ts'
+import type { Instruments } from '../observe/instruments.ts'
 import type { Provider } from '../provider/provider.ts'
 import { maxAgeSeconds, type SecurityEventToken } from '../provider/security-event.ts'
 import type { Attempt } from '../session/live/attempt.ts'
 import { type EndOrder, type SessionEndings } from '../session/live/endings.ts'
 import { changeSession, type SessionsOfAudience } from '../session/live/live-sessions.ts'
 import { rememberEmailEnding, verifiedEmailOf } from '../session/people/email-endings.ts'
-import type { DocumentStore } from '../session/store/documents.ts'
 import { subTag, tagsOfOrder } from '../session/record/record.ts'
+import type { DocumentStore } from '../session/store/documents.ts'
 import type { SessionStore } from '../session/store/store.ts'
 import type { Upkeep } from '../tokens/upkeep.ts'
 import { eventName, readSubject, type SignalSubject, streamUpdatedEvent, verificationEvent } from './events.ts'
 import type { StreamRecord } from './keep-stream.ts'
 
 /** What the receiver of security events needs. */
-export interface SignalParts {
+export interface SignalParts extends Instruments {
   readonly provider: Pick<Provider, 'config' | 'verifySecurityEvent'>
   readonly store: DocumentStore & Pick<SessionStore, 'list' | 'listSid' | 'listSub' | 'takeOnce' | 'isMarked' | 'time'>
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endSid' | 'endSub' | 'endOne' | 'carryOut'>
   readonly upkeep: Pick<Upkeep, 'reread'>
   readonly streamRecord: Pick<StreamRecord, 'noteVerified'>
-  readonly clock: Clock
-  readonly log: Log
-  readonly audit: Audit
 }
 
 /** How many sessions are changed at the same time. */
