@@ -11,13 +11,13 @@ import { type Admit, misuseIn } from '../gate/admit.ts'
 import { auditCaller, auditDenial, auditObserved, refusalOf } from '../gate/refusal.ts'
 import { withoutCookies } from '../http/cookies.ts'
 import { textOf, type TrustedProxies } from '../http/forwarded.ts'
-import { isPage, isReserved, type RequestFacts, returnPage } from '../http/request-facts.ts'
+import { isPage, isReserved, type RequestFacts } from '../http/request-facts.ts'
 import { clearCache, cookies, redirect, type Response, withHeaders } from '../http/response.ts'
 import { canonicalName, ReservedNames, reservedNames } from '../identity/reserved-names.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
-import type { Pages, RefusalOptions } from '../pages/pages.ts'
+import { type Pages, refusalFor, type RefusalOptions } from '../pages/pages.ts'
 import { checkedFacts, type CheckRequest } from './check-request.ts'
 
 export interface ForwardAuthParts {
@@ -207,17 +207,8 @@ export class ForwardAuth {
   }
 
   #pageOptions(checkRequest: CheckRequest, facts: RequestFacts, record: RequestRecord): RefusalOptions {
-    const returnTo = returnPage(facts, checkRequest.headers)
     const home = startPageOf(facts.host, this.#config.upstreams)
-    const retry = facts.method === 'POST' ? (returnTo ?? home) : undefined
-    return {
-      ...this.#context(checkRequest, record),
-      asPage: facts.isPage,
-      inFrame: facts.isFrame,
-      returnTo,
-      home,
-      retry,
-    }
+    return { ...refusalFor(facts, checkRequest.headers, home), ...this.#context(checkRequest, record) }
   }
 
   #context(checkRequest: CheckRequest | undefined, { id: requestId }: RequestRecord) {

@@ -3,6 +3,8 @@ import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import type { PageAction, PageName } from '../core/page-names.ts'
 import { clearCookiesUrl, keptUrl, otherAccountUrl, signInUrl } from '../core/return-to.ts'
 import type { SessionList } from '../core/session-lists.ts'
+import type { HeaderView } from '../http/forwarded.ts'
+import { type RequestFacts, returnPage } from '../http/request-facts.ts'
 import { type Response, withHeaders } from '../http/response.ts'
 import { grpcRefusal } from './grpc-refusal.ts'
 import { keyListHtml, shownKeyHtml, type ShownKeys, type ShownNewKey } from './key-list.ts'
@@ -51,6 +53,16 @@ export interface RefusalOptions extends ProblemOptions, PageContext {
   readonly retryAfterMs?: number | undefined
   /** The refused request is a form whose content is lost, for this reason. */
   readonly notKept?: NotKept | undefined
+}
+
+/**
+ * The options that follow from the facts of a refused request. `home`: the start page of its host.
+ */
+export function refusalFor(facts: RequestFacts, headers: HeaderView, home = '/') {
+  const returnTo = returnPage(facts, headers)
+  // A link to the URL of a form would load it with GET.
+  const retry = facts.method === 'POST' ? (returnTo ?? home) : undefined
+  return { asPage: facts.isPage, inFrame: facts.isFrame, returnTo, home, retry }
 }
 
 /** What the page about a kept request shows. It never shows the content. */

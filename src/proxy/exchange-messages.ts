@@ -5,8 +5,8 @@ import { grpcFields, grpcStatusFor } from '../core/grpc.ts'
 import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
 import { grpcTypeOf } from '../http/grpc-request.ts'
 import type { RequestBody, StoredContent } from '../http/request-body.ts'
-import { returnPage } from '../http/request-facts.ts'
 import type { Response } from '../http/response.ts'
+import { refusalFor } from '../pages/pages.ts'
 import type { RawFields, ResponseHandler, UpstreamRequest } from '../transport/transport.ts'
 import { compressionFor } from './compression.ts'
 import { ContentRewriter, withKnownCodings } from './content-rewriter.ts'
@@ -134,16 +134,14 @@ function readSteps(
 
 /** The response of the gateway when there is none of the upstream. */
 export function refusalOf({ req, facts, record, parts, content }: ExchangeInput, code: ErrorCode): Response {
-  const returnTo = returnPage(facts, req.headers)
+  const options = refusalFor(facts, req.headers)
   return parts.pages.refusal(code, {
-    asPage: facts.isPage,
+    ...options,
     grpcType: grpcTypeOf(req),
-    inFrame: facts.isFrame,
     requestId: record.id,
     acceptLanguage: req.headers['accept-language'],
-    returnTo,
     kept: content?.kept,
-    retry: facts.method === 'POST' && content?.kept === undefined ? (returnTo ?? '/') : undefined,
+    retry: content?.kept === undefined ? options.retry : undefined,
   })
 }
 

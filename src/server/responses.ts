@@ -5,7 +5,7 @@ import { GatewayError, reason } from '../core/errors.ts'
 import type { ClientMessage } from '../http/client-messages.ts'
 import { grpcTypeOf } from '../http/grpc-request.ts'
 import { continueIfExpected } from '../http/request-body.ts'
-import { isFrame, isPage, returnPage } from '../http/request-facts.ts'
+import { isFrame, isPage } from '../http/request-facts.ts'
 import {
   clearCache,
   cookies,
@@ -20,7 +20,7 @@ import {
 import { formTimeoutMs } from '../limits/endpoint-limits.ts'
 import type { Log } from '../observe/log.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
-import type { PageContext, Pages, RefusalOptions } from '../pages/pages.ts'
+import { type PageContext, type Pages, refusalFor, type RefusalOptions } from '../pages/pages.ts'
 
 /** Sends a response of the gateway itself. */
 export function respond(received: Received, response: Response, close = false): void {
@@ -122,12 +122,9 @@ export class Refusals {
 
   /** The options of a refusal for a request whose facts are known. */
   optionsFor(incoming: Incoming): RefusalOptions {
-    const { isPage: asPage, isFrame: inFrame, method, host } = incoming.facts
-    const returnTo = returnPage(incoming.facts, incoming.req.headers)
-    const home = startPageOf(host, this.#upstreams)
-    // A link to the URL of a form would load it with GET.
-    const retry = method === 'POST' ? (returnTo ?? home) : undefined
-    return { asPage, inFrame, returnTo, home, retry, ...pageContext(incoming), grpcType: grpcTypeOf(incoming.req) }
+    const { facts, req } = incoming
+    const home = startPageOf(facts.host, this.#upstreams)
+    return { ...refusalFor(facts, req.headers, home), ...pageContext(incoming), grpcType: grpcTypeOf(req) }
   }
 
   log(req: ClientMessage, record: RequestRecord, code: ErrorCode, why: string): void {
