@@ -1,4 +1,4 @@
-import { asciiDomain, firstAddress, ipAddress } from '../core/addresses.ts'
+import { asciiDomain, firstAddress, ipAddress, type Subnet } from '../core/addresses.ts'
 import { parsePathPattern } from '../core/patterns.ts'
 
 /**
@@ -188,10 +188,4 @@ function isIPv6(text: string): boolean {
 export interface Address {
   readonly host: string
   readonly port: number
-}
-
-export interface Subnet {
-  readonly address: string
-  readonly prefix: number
-  readonly family: 'ipv4' | 'ipv6'
 }

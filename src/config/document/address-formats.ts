@@ -1,13 +1,5 @@
-import { asciiDomain, ipAddress } from '../../core/addresses.ts'
-import {
-  isLoopback,
-  parseHost,
-  parseHttpUrl,
-  parseOrigin,
-  parseSubnet,
-  parseUpstreamPath,
-  type Subnet,
-} from '../addresses.ts'
+import { asciiDomain, ipAddress, type Subnet } from '../../core/addresses.ts'
+import { isLoopback, parseHost, parseHttpUrl, parseOrigin, parseSubnet, parseUpstreamPath } from '../addresses.ts'
 
 /** Hosts that are reached without the proxy. Absent `port`: at any port. */
 export type NoProxy =
