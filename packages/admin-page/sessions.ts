@@ -71,7 +71,8 @@ function captionOf({ isCut, listed, count: total, read }: SessionsView, isText: 
 }
 
 function sessionRow(session: SessionView, at: number): Row {
-  const { key, sub, person, provider, sid, origin, browser, address, isBound, lastUsed, began, ends } = session
+  const { key, sub, person, provider, sid, origin, browser, address } = session
+  const { bound_at, last_used_at: lastUsed, created_at: began, absolute_expires_at: ends } = session
   const id = idOf('session', key)
   const cells = [
     person === undefined
@@ -80,7 +81,7 @@ function sessionRow(session: SessionView, at: number): Row {
     [
       escape(browser ?? 'not known'),
       ...(address === undefined ? [] : [breakable(escape(address))]),
-      isBound ? 'bound to a device' : 'not bound',
+      bound_at === undefined ? 'not bound' : 'bound to a device',
     ].join('<br>'),
     lastUsed === undefined ? 'within the idle timeout' : `${age(lastUsed, at)}<br>${minute(lastUsed)}`,
     `${age(began, at)}<br>${minute(began)}<br>until ${minute(ends)}`,

@@ -34,10 +34,10 @@ import {
 } from './selection.ts'
 
 /**
- * What an administrator sees of a session: no token, no cookie, and no claim value except that of
- * `admin.page.show_claim`. Times in ms since the epoch.
+ * A session in a list. Of its claims, it has only `admin.page.show_claim`, and it has no token and
+ * no cookie. Times in ms since the epoch.
  */
-export interface SessionSummary {
+export interface SessionEntry {
   readonly key: SessionKey
   /** The name of the provider. Absent: there is only one. */
   readonly provider: string | undefined
@@ -49,8 +49,6 @@ export interface SessionSummary {
   readonly person: string | undefined
   readonly sid: string | undefined
   readonly origin: string | undefined
-  /** The access key whose record it is. Absent: it is the session of a browser. */
-  readonly accessKey: Pick<AccessKey, 'name' | 'upstream'> | undefined
   /**
    * The browser of the sign-in, such as `Firefox 140 on Windows`, or the program with an access
    * key. Absent: it is not known.
@@ -64,9 +62,15 @@ export interface SessionSummary {
   /** When it was bound to a key of the device. Absent: it is not bound. */
   readonly bound_at: number | undefined
   readonly created_at: number
-  /** Its last request. See `LastUse.at`. */
+  /** Its last request. See `LastUse.at`. Absent: it was within the idle timeout. */
   readonly last_used_at: number | undefined
   readonly absolute_expires_at: number
+}
+
+/** What an administrator sees of a session, as above. */
+export interface SessionSummary extends SessionEntry {
+  /** The access key whose record it is. Absent: it is the session of a browser. */
+  readonly accessKey: Pick<AccessKey, 'name' | 'upstream'> | undefined
   readonly userinfo_read_at: number
   readonly authentication: Authentication | undefined
   readonly access_token_expires_at: number | undefined

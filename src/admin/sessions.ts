@@ -6,7 +6,7 @@ import { randomId } from '../core/random.ts'
 import { Keyring } from '../core/seal.ts'
 import type { EndingResult, SessionsAdministration, SessionSummary } from './administration.ts'
 import type { Selection } from './selection.ts'
-import type { SessionColumn, SessionQuery, OrderOutcome, Overview, SessionView } from './view.ts'
+import type { SessionColumn, SessionQuery, OrderOutcome, Overview } from './view.ts'
 
 /** How many sessions are listed at most, on all pages. */
 const maxSessions = 10_000
@@ -41,7 +41,9 @@ export async function findSessions(query: SessionQuery, parts: AdminSessionsPart
     const page = Math.min(query.page, pages)
     const countDeadline = performance.now() + pauses.searchSessionsMs
     return {
-      found: sorted.slice((page - 1) * pageSize, page * pageSize).map((session) => viewOf(session, parts)),
+      found: sorted
+        .slice((page - 1) * pageSize, page * pageSize)
+        .map((session) => ({ ...session, order: sealOrder(session.key, parts) })),
       page,
       pages,
       listed: sorted.length,
@@ -86,25 +88,6 @@ function selectionsOf(query: SessionQuery): readonly Selection[] {
 
 function exactSelection({ sub, sid }: SessionQuery): Selection {
   return { ...(sub === '' ? {} : { sub }), ...(sid === '' ? {} : { sid }) }
-}
-
-function viewOf(session: SessionSummary, parts: AdminSessionsParts): SessionView {
-  const { key, provider, sub, person, sid, origin, browser, address } = session
-  return {
-    key,
-    provider,
-    sub,
-    person,
-    sid,
-    origin,
-    browser,
-    address,
-    isBound: session.bound_at !== undefined,
-    lastUsed: session.last_used_at,
-    began: session.created_at,
-    ends: session.absolute_expires_at,
-    order: sealOrder(key, parts),
-  }
 }
 
 /** Ends the session that a form of the page names. */

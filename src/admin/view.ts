@@ -1,5 +1,6 @@
 import type { Family } from '../observe/metrics.ts'
 import type { KnownKey } from '../provider/key-set.ts'
+import type { SessionEntry } from './administration.ts'
 import type { MergedSample } from './samples.ts'
 import type { TimelineEvent } from './timeline.ts'
 import type { UpstreamHealth } from './upstream-health.ts'
@@ -68,25 +69,7 @@ export interface SessionsView {
   readonly read: number
 }
 
-export interface SessionView {
-  readonly key: string
-  readonly sub: string
-  /** The value of the claim `admin.page.show_claim`. */
-  readonly person: string | undefined
-  /** The name of the provider. Absent: there is only one. */
-  readonly provider: string | undefined
-  readonly sid: string | undefined
-  /** The browser of the sign-in. */
-  readonly browser: string | undefined
-  /** The IP address of the sign-in. */
-  readonly address: string | undefined
-  /** Whether it is bound to a key of the device. */
-  readonly isBound: boolean
-  readonly origin: string | undefined
-  /** `undefined`: within the idle timeout. */
-  readonly lastUsed: number | undefined
-  readonly began: number
-  readonly ends: number
+export interface SessionView extends SessionEntry {
   /**
    * The value that the form for ending the session sends. It is valid for this session and for a
    * limited time.

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { AdminPages, partsOf } from '../../packages/admin-page/page.ts'
 import type { MergedSample } from '../../src/admin/samples.ts'
 import type { Overview } from '../../src/admin/view.ts'
+import type { SessionKey } from '../../src/core/names.ts'
 import type { Family } from '../../src/observe/metrics.ts'
 import { innerMetrics } from '../../src/observe/process-metrics.ts'
 
@@ -41,8 +42,9 @@ const overview: Overview = {
   sessions: {
     found: [
       {
-        ...{ key: hostile, sub: hostile, person: hostile, provider: hostile, sid: hostile, browser: hostile },
-        ...{ address: hostile, isBound: true, origin: hostile, lastUsed: at, began: at, ends: at, order: hostile },
+        ...{ key: hostile as SessionKey, sub: hostile, person: hostile, provider: hostile, sid: hostile },
+        ...{ browser: hostile, address: hostile, bound_at: at, origin: hostile, last_used_at: at, created_at: at },
+        ...{ absolute_expires_at: at, order: hostile },
       },
     ],
     ...{ page: 1, pages: 2, listed: 1, isCut: true, count: 100_000, read: 412 },
