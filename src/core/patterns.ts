@@ -40,6 +40,14 @@ export function parsePathPattern(text: string): PathPattern {
 }
 
 /**
+ * Whether a method is one of these, or they are absent. The response to HEAD reveals the header
+ * fields of the response to GET (RFC 9110 §9.3.2), so what is for GET is for HEAD too.
+ */
+export function matchesMethod(methods: readonly string[] | undefined, method: string): boolean {
+  return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
+}
+
+/**
  * Whether a pattern matches the segments of a canonical path (`/a/b` → `['a', 'b']`, `/` → `['']`).
  */
 export function matchesPath(pattern: PathPattern, segments: readonly string[]): boolean {

@@ -1,5 +1,5 @@
 import { toolCall } from '../../core/mcp.ts'
-import { matchesExactly, matchesPath, type NamePattern, type PathPattern } from '../../core/patterns.ts'
+import { matchesExactly, matchesMethod, matchesPath, type NamePattern, type PathPattern } from '../../core/patterns.ts'
 import { areValid, type Setting } from '../document/report.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { RequirementConfig } from '../model/requirement.ts'
@@ -183,7 +183,7 @@ function otherMethods(rule: RuleConfig, upstream: UpstreamConfig, at: Setting): 
 /** An earlier rule for more paths takes the requests with some methods, and demands less. */
 function earlierMethods(rule: RuleConfig, index: number, upstream: UpstreamConfig, at: Setting): void {
   const { rules } = upstream
-  for (const method of ['GET', 'POST'].filter((each) => hasMethod(rule, each))) {
+  for (const method of ['GET', 'POST'].filter((each) => matchesMethod(rule.methods, each))) {
     const first = ruleIndexOf(rules).firstCovering({ ...rule, methods: [method] })
     const found = first < index ? rules[first] : undefined
     if (found === undefined || found.respond !== undefined || found.path.text === rule.path.text) continue
@@ -365,7 +365,7 @@ function covers(rule: RuleConfig, other: RuleConfig): boolean {
   const anyMethod = rule.methods === undefined
   const sameClients =
     rule.clients === undefined || (other.clients !== undefined && rule.clients.networks.covers(other.clients.networks))
-  const sameMethods = anyMethod || (other.methods?.every((method) => hasMethod(rule, method)) ?? false)
+  const sameMethods = anyMethod || (other.methods?.every((method) => matchesMethod(rule.methods, method)) ?? false)
   if (!sameClients || !sameMethods || !coversMcp(rule.mcp, other.mcp) || (other.path.below && !rule.path.below))
     return false
   // A "*" in the path of the other rule matches anything. Only a "*" covers it, because no segment
@@ -384,9 +384,4 @@ function coversMcp(rule: RuleConfig['mcp'], other: RuleConfig['mcp']): boolean {
     other.method.every(({ text }) => covers(rule.method, text)) &&
     (covers(rule.method, toolCall) || other.call.every(({ text }) => covers(rule.call, text)))
   )
-}
-
-/** A rule for GET also applies to HEAD. */
-function hasMethod({ methods }: RuleConfig, method: string): boolean {
-  return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
 }

@@ -11,6 +11,7 @@ import {
   readClaim,
   withheldReason,
 } from '../../core/claims.ts'
+import { matchesMethod } from '../../core/patterns.ts'
 import { type Authentication, insufficiency } from '../../core/step-up.ts'
 
 /** Why a requirement is not met. `why`, for the log, names no values of claims. */
@@ -76,7 +77,7 @@ function outcomeOf(requirement: RequirementConfig, subject: Subject): Unmet | un
         ? undefined
         : forbidden(`the time is not within ${requirement.time.text}`)
     case 'methods':
-      return hasMethod(requirement.methods, subject.method)
+      return matchesMethod(requirement.methods, subject.method)
         ? undefined
         : forbidden(`the method is not ${list(requirement.methods)}`)
     case 'all':
@@ -186,11 +187,6 @@ function isTrue(claim: JsonValue | undefined): boolean {
 function domainOf(email: string): string | undefined {
   const [, domain] = /^[^@\s\p{Cc}]+@([^@]+)$/u.exec(email) ?? []
   return domain === undefined ? undefined : asciiDomain(domain)
-}
-
-/** A requirement for GET also applies to HEAD. */
-function hasMethod(methods: readonly string[], method: string): boolean {
-  return methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
 }
 
 function forbidden(why: string): Unmet {

@@ -3,7 +3,7 @@ import type { RuleConfig } from '../../config/model/rule.ts'
 import type { LogoutLink, UpstreamConfig } from '../../config/model/upstream.ts'
 import { placesOf } from '../../config/target-addresses.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { foldCase, matchesPath, parsePathPattern, type PathPattern } from '../../core/patterns.ts'
+import { foldCase, matchesMethod, matchesPath, parsePathPattern, type PathPattern } from '../../core/patterns.ts'
 import type { McpRequest } from '../../http/mcp-request.ts'
 import { isForMcp } from './mcp-rule.ts'
 
@@ -215,7 +215,7 @@ function matchIn(
   const matched =
     mount.routes.find(({ rule, path, isLoose }) => {
       const isMeant =
-        matchesMethod(rule, method) &&
+        matchesMethod(rule.methods, method) &&
         (rule.clients === undefined || rule.clients.networks.has(client)) &&
         !passed.includes(rule) &&
         matchesPath(path, isLoose ? loosely : segments)
@@ -232,18 +232,13 @@ function startsWith(segments: readonly string[], prefix: readonly string[]): boo
   return true
 }
 
-function matchesMethod({ methods }: Pick<RuleConfig, 'methods'>, method: string): boolean {
-  // The response to HEAD reveals the header fields of the response to GET (RFC 9110 §9.3.2), so a
-  // rule for GET also applies to HEAD.
-  return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
-}
-
 function isLogoutLink({ logoutLinks }: Mount, method: string, segments: readonly string[], query: string): boolean {
   // A preflight request is not the logout link itself, and has no cookie (Fetch, "CORS-preflight
   // fetch").
   if (logoutLinks.length === 0 || method === 'OPTIONS') return false
   return logoutLinks.some(
-    (link) => matchesMethod(link, method) && matchesPath(link.path, segments) && hasParameters(query, link.query),
+    (link) =>
+      matchesMethod(link.methods, method) && matchesPath(link.path, segments) && hasParameters(query, link.query),
   )
 }
 
