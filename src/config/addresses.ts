@@ -148,16 +148,25 @@ export function parseHttpUrl(text: string, example: string): URL {
   if (port > 65535) throw new SyntaxError(`${port} is not a port: the highest is 65535`)
   if (/^(?=localhost|[^/]*[.:])[\w-]+(\.[\w-]+)*(:\d+)?(\/[^\s\\@]*)?$/.test(text))
     throw new SyntaxError(`must begin with the scheme: ${example.split('//', 1)[0]}//${text}`)
-  // The URL parser accepts spaces, tabs, backslashes and missing slashes. In a configuration they
-  // are mistakes.
-  if (!/^https?:\/\/[^\s\\/]+[^\s\\]*$/i.test(text) || !URL.canParse(text))
-    throw new SyntaxError(`must be an http or https URL such as ${example}${text === '*' ? `; ${noPattern}` : ''}`)
-  const url = new URL(text)
-  if (url.username !== '' || url.password !== '') throw new SyntaxError('must not contain a user name or password')
+  const url = parseLink(text, `${example}${text === '*' ? `; ${noPattern}` : ''}`)
   if (text.includes('?')) throw new SyntaxError('must not contain a query ("?")')
   if (text.includes('#')) throw new SyntaxError('must not contain a fragment ("#")')
   if (url.hostname.includes('*')) throw new SyntaxError(`must name one host; ${noPattern}`)
   if (url.hostname.endsWith('.')) throw new SyntaxError('has a host name that ends in "."; remove that "."')
+  return url
+}
+
+/**
+ * An http or https URL without user name and password.
+ * @throws {SyntaxError} names what is wrong
+ */
+export function parseLink(text: string, example: string): URL {
+  // The URL parser accepts spaces, tabs, backslashes and missing slashes. In a configuration they
+  // are mistakes.
+  if (!/^https?:\/\/[^\s\\/]+[^\s\\]*$/i.test(text) || !URL.canParse(text))
+    throw new SyntaxError(`must be an http or https URL such as ${example}`)
+  const url = new URL(text)
+  if (url.username !== '' || url.password !== '') throw new SyntaxError('must not contain a user name or password')
   return url
 }
 

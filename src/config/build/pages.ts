@@ -9,6 +9,7 @@ import {
   type PageTemplate,
   placeholdersOf,
 } from '../../core/page-names.ts'
+import { parseLink } from '../addresses.ts'
 import { textColorOn } from '../colors.ts'
 import type { Place } from '../document/diagnostics.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
@@ -40,16 +41,8 @@ function buildSupport(settings: PagesSupportSettings | undefined, at: Setting): 
   if (settings === undefined) return undefined
   const { text, url, mail } = settings
   if (mail !== undefined) return { text: text ?? mail, url: `mailto:${mail}` }
-  const target = at.below('url').parse(url, parseSupportUrl)
+  const target = at.below('url').parse(url, (text) => parseLink(text, 'https://help.example.com/sign-in'))
   return { text: text ?? target?.host ?? '', url: target?.href }
-}
-
-function parseSupportUrl(text: string): URL {
-  if (!/^https?:\/\/[^\s\\/]+[^\s\\]*$/i.test(text) || !URL.canParse(text))
-    throw new SyntaxError('must be an http or https URL such as https://help.example.com/sign-in')
-  const url = new URL(text)
-  if (url.username !== '' || url.password !== '') throw new SyntaxError('must not contain a user name or password')
-  return url
 }
 
 /** Placeholders without a value, each with the setting that gives them one. */
