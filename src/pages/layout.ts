@@ -1,5 +1,5 @@
 import type { Language } from '../config/model/pages.ts'
-import { escape } from './page.ts'
+import { escape, hiddenHtml } from './page.ts'
 
 /** The content of a built-in page. The layout escapes all texts. */
 export interface PageContent {
@@ -97,10 +97,7 @@ function linkHtml({ href, text, opensWindow = false }: PageLink, className?: str
 }
 
 function formHtml({ href, text }: PageLink, { fields, type }: PagePost, className?: string): string {
-  const hidden = Object.entries(fields).map(
-    ([name, value]) => `<input type="hidden" name="${escape(name)}" value="${escape(value)}">`,
-  )
   const encoding = type === undefined ? '' : ` enctype="${type}"`
   const button = `<button${className === undefined ? '' : ` class="${className}"`} type="submit">${escape(text)}</button>`
-  return `<form method="post" action="${escape(href)}"${encoding}>${hidden.join('')}<p>${button}</p></form>`
+  return `<form method="post" action="${escape(href)}"${encoding}>${hiddenHtml(fields)}<p>${button}</p></form>`
 }

@@ -85,6 +85,14 @@ export function escape(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => ownMember(entities, character) ?? '')
 }
 
+/** The fields that a form sends, and that nobody sees. */
+export function hiddenHtml(fields: Readonly<Record<string, string>>): string {
+  const inputs = Object.entries(fields).map(
+    ([name, value]) => `<input type="hidden" name="${escape(name)}" value="${escape(value)}">`,
+  )
+  return inputs.join('')
+}
+
 /** Lets lines of HTML without elements break between the parts of an address, not within words. */
 export function breakable(html: string): string {
   return html.replaceAll(/[@:_]|\.(?=[a-z])/gi, '$&<wbr>')

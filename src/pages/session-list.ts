@@ -1,6 +1,6 @@
 import type { ListedSession, SessionList } from '../core/session-lists.ts'
 import type { ApplicationSignInMessages, SessionListMessages } from './messages/messages.ts'
-import { breakable, escape } from './page.ts'
+import { breakable, escape, hiddenHtml } from './page.ts'
 
 export interface ListForms {
   /** The path that ends sessions. */
@@ -146,11 +146,8 @@ export function formHtml(
   { text, kind, label, about }: Button,
   entered = '',
 ): string {
-  const hidden = Object.entries(fields).map(
-    ([name, value]) => `<input type="hidden" name="${escape(name)}" value="${escape(value)}">`,
-  )
   const name = label === undefined ? '' : ` aria-label="${escape(label)}"`
   const description = about === undefined ? '' : ` aria-describedby="${about}"`
   const button = `<button class="${kind}" type="submit"${name}${description}>${escape(text)}</button>`
-  return `<form method="post" action="${escape(action)}">${hidden.join('')}${entered}${button}</form>`
+  return `<form method="post" action="${escape(action)}">${hiddenHtml(fields)}${entered}${button}</form>`
 }
