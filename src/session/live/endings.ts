@@ -11,7 +11,7 @@ import { type OpenedRecord, openRecord } from '../record/sealed-record.ts'
 import type { EndedLate, EndedSession, LogoutOrder, SessionStore, Tombstone } from '../store/store.ts'
 import { Attempt } from './attempt.ts'
 import type { NearCache, NearCaches } from './near-cache.ts'
-import type { EndingScope, PendingEndings } from './pending-endings.ts'
+import type { PendingEnding, PendingEndings } from './pending-endings.ts'
 
 /** Who or what ended a session, as the audit event names it. */
 export type EndedBy =
@@ -72,17 +72,10 @@ export type EndingListener = (keys: readonly SessionKey[], where: 'here' | 'else
 /** `at` is the time of the ending in ms since the epoch. `issued_at`: see `Tombstone`. */
 export type OrderListener = (order: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>) => void
 
-interface Order<T> {
-  /** `name`, `scope` and `isTrusted`: see `PendingEnding`. */
-  readonly name: string
-  readonly scope: EndingScope
-  readonly isTrusted: boolean
-  /** Absent: the order is about one session, for which its time does not matter. */
-  readonly attempt?: Attempt
+/** An order, which is a pending ending if the store fails. */
+interface Order<T> extends Omit<PendingEnding, 'createdUntil'> {
   readonly send: () => Promise<T>
   readonly findInMemory: () => readonly SessionKey[]
-  /** Repeats the whole order after the store has failed. */
-  readonly repeat: () => Promise<unknown>
 }
 
 /**

@@ -25,7 +25,7 @@ export interface PendingEnding {
   readonly attempt?: Attempt
   /** Whether the order is signed, or is about a session in memory. A client may send any cookie. */
   readonly isTrusted: boolean
-  /** Called until it succeeds. */
+  /** Repeats the whole order. Called until it succeeds. */
   readonly repeat: () => Promise<unknown>
 }
 
