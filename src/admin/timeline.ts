@@ -171,15 +171,9 @@ function orderOf(event: keyof AuditEvents, fields: object): Order | undefined {
   return { kind, outcome, ...named(fields), ...(kind === 'signal' && signalOf(fields)) }
 }
 
-interface Named {
-  readonly iss?: string | undefined
-  readonly sid?: string | undefined
-  readonly sub?: string | undefined
-  readonly ended?: number
-  readonly matched?: number
-}
+type Named = Pick<Order, 'iss' | 'sid' | 'sub' | 'matched'>
 
-function named({ iss, sid, sub, ended, matched = ended }: Named): Pick<Order, 'iss' | 'sid' | 'sub' | 'matched'> {
+function named({ iss, sid, sub, ended, matched = ended }: Named & { readonly ended?: number }): Named {
   return { iss: cut(iss), sid: cut(sid), sub: cut(sub), ...(matched === undefined ? {} : { matched }) }
 }
 

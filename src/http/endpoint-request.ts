@@ -1,7 +1,7 @@
 import type { ApplicationCookie } from '../config/model/upstream.ts'
 import type { Cause } from '../observe/audit.ts'
 import { type HeaderView, textOf } from './forwarded.ts'
-import { embeddingPage, isPrefetch } from './request-facts.ts'
+import { embeddingPage, isPrefetch, type RequestFacts } from './request-facts.ts'
 import { isFromSite } from './requesting-page.ts'
 import type { Incoming } from './response.ts'
 
@@ -40,25 +40,19 @@ export function isByPerson(isPage: boolean, headers: HeaderView): boolean {
 }
 
 /** A request to an endpoint of the gateway. */
-export interface EndpointRequest extends Initiator {
-  readonly method: string
+export interface EndpointRequest extends Initiator, Pick<RequestFacts, 'method' | 'cookie' | 'isPage' | 'isFrame'> {
   /** The path and query, as the client sent them. */
   readonly url: string
   /** The parameters of the query. */
   readonly query: URLSearchParams
   /** The fields of the form in the content; empty without one. */
   readonly form: URLSearchParams
-  readonly cookie: string | undefined
   /** The scheme of the request: that of the connection, or the one that a trusted proxy reports. */
   readonly proto: 'http' | 'https'
   /** The value of `Host` as the client sent it, with or without a port. */
   readonly host: string
   /** See `isByPerson`. */
   readonly isByPerson: boolean
-  /** Whether a browser loads a page. */
-  readonly isPage: boolean
-  /** Whether a browser loads a page in a frame. */
-  readonly isFrame: boolean
   /**
    * The path and query of the page that contains the frame or makes the request. `undefined` when
    * that page is on another host.

@@ -5,12 +5,10 @@ import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { hasBody, RequestBody } from '../http/request-body.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { isFromSite, originsAt } from '../http/requesting-page.ts'
-import type { Log } from '../observe/log.ts'
 import { withoutParameters } from '../observe/request-record.ts'
 import type { NotKept } from '../pages/messages/messages.ts'
-import type { PersonCookie } from '../session/cookies/gateway-cookies.ts'
 import type { Kept, KeptRequests, KeptWriter } from './kept-requests.ts'
-import { isContentField } from './send.ts'
+import { isContentField, type KeptParts } from './send.ts'
 
 /** A form of a browser without a session, or one that met the sign-in of an application. */
 export interface ReceivedForm {
@@ -23,10 +21,7 @@ export interface ReceivedForm {
   readonly requestId: string
 }
 
-export interface ReceiveParts {
-  readonly kept: KeptRequests
-  readonly personCookie: PersonCookie
-  readonly log: Log
+export interface ReceiveParts extends Pick<KeptParts, 'kept' | 'personCookie' | 'log'> {
   /** How long the client may pause, in ms, and how fast it has to send: see `RequestBody`. */
   readonly idleTimeoutMs: number
   readonly bytesPerSecond: number

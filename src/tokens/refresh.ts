@@ -1,8 +1,7 @@
 import type { ApiReading, Claims } from '../core/claims.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { TokenSet } from '../core/token-set.ts'
-import type { Audit } from '../observe/audit.ts'
-import type { Log } from '../observe/log.ts'
+import type { Instruments } from '../observe/instruments.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { SessionEndings } from '../session/live/endings.ts'
@@ -14,14 +13,11 @@ import { claimsOfSession, type SessionRecord, type StoredSession } from '../sess
 /** How long storing a rotated refresh token is retried, in ms. Without it, the session is lost. */
 const storeRetryMs = 15_000
 
-export interface UpkeepParts {
+export interface UpkeepParts extends Instruments {
   readonly sessions: Pick<Sessions, 'read' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endOne'>
   readonly store: LeaseStore
   readonly provider: Pick<Provider, 'refresh' | 'userinfo' | 'apis' | 'config'>
-  readonly clock: { now(): number }
-  readonly log: Log
-  readonly audit: Audit
 }
 
 type Refreshable = StoredSession & { readonly record: { readonly tokens: { readonly refresh_token: string } } }
