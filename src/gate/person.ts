@@ -109,7 +109,8 @@ function unmetDevice(
 ): Unmet | undefined {
   const { registrationGraceMs } = config.session.deviceBinding
   // The session of a frame is never bound, so there is nothing to wait for.
-  if (isSoonAfter(registrationGraceMs, record.created_at, clock.now()) && !realm.cookie.isOfFrame(cookie)) return undefined
+  if (isSoonAfter(registrationGraceMs, record.created_at, clock.now()) && !realm.cookie.isOfFrame(cookie))
+    return undefined
   return { code: 'ERR_DEVICE_BINDING', why: 'the session is not bound to a key of the device' }
 }
 
