@@ -596,9 +596,9 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
   })
 
   itWaits('makes a job due when its session has expired', async ({ store, now, tick }) => {
-    const { key } = await withJob(store, now(), { idle_timeout: 300 })
+    const { key } = await withJob(store, now(), { idle_timeout: 2_000 })
     const opened = await store.jobs.open(key, 60_000)
-    assert.ok(opened.kind === 'waiting' && opened.forMs > 0 && opened.forMs <= 300)
+    assert.ok(opened.kind === 'waiting' && opened.forMs > 0 && opened.forMs <= 2_000)
 
     await until(tick, async () => (await store.jobs.open(key, 60_000)).kind === 'due')
   })
@@ -610,13 +610,13 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
       (await store.jobs.take('audience', { ended: [key], limit: 1, lease: 200 })).map((taken) => taken.key),
       [key],
     )
-    assert.equal((await store.jobs.open(key, 200)).kind, 'due')
-    assert.equal((await store.jobs.open(key, 200)).kind, 'waiting')
+    assert.equal((await store.jobs.open(key, 2_000)).kind, 'due')
+    assert.equal((await store.jobs.open(key, 2_000)).kind, 'waiting')
 
     await until(tick, async () => (await takeEnded(store)).includes(key))
     await until(tick, async () => (await store.jobs.open(key, 60_000)).kind === 'due')
 
-    await store.jobs.postpone('audience', key, 200, Buffer.from('the rest'))
+    await store.jobs.postpone('audience', key, 2_000, Buffer.from('the rest'))
     assert.deepEqual(await takeEnded(store), [])
     await until(tick, async () => (await takeEnded(store)).includes(key))
     let opened = await store.jobs.open(key, 60_000)
