@@ -215,6 +215,9 @@ async function signInFinding(upstream: UpstreamConfig): Promise<Finding | undefi
   if (form === undefined) return lacks(`the page has no form with ${names.join(' and ')}`)
   if ('unclear' in form) return lacks(`the form is not understood, because ${form.unclear}`)
   const [sentTo, path] = [URL.parse(form.action, place.href), action.replace(/\?.*/s, '')]
+  // Many applications write `http:` behind TLS, and the gateway replaces it.
+  if (sentTo?.host !== externalUrl.host && ![place.origin, ...upstream.alsoKnownAs].includes(sentTo?.origin ?? ''))
+    return lacks('the form is sent to another origin')
   return sentTo?.pathname === path || sentTo?.pathname === placeOf(path, upstream).pathname
     ? ok(id, `the page ${page} has the form with ${names.join(' and ')}, which is sent to ${path}`)
     : lacks(`the form is not sent to ${path}`)

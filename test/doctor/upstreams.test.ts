@@ -460,6 +460,18 @@ for (const [what, respond, level, text] of [
   ['has the form', page(`<form method=post>${inputs}</form>`), 'ok', /\/wiki\/login has the form with user and pass/],
   ['has it elsewhere', page(`<form method=post action=/a>${inputs}</form>`), 'warning', /not sent to \/wiki\/login/],
   [
+    'sends it to another origin',
+    page(`<form method=post action=https://id.example.com/wiki/login>${inputs}</form>`),
+    'warning',
+    /sent to another origin/,
+  ],
+  [
+    'sends it to the public address',
+    page(`<form method=post action=http://orders.example.com/wiki/login>${inputs}</form>`),
+    'ok',
+    /has the form/,
+  ],
+  [
     'has another form',
     page('<form method=post><input name=user></form>'),
     'warning',
