@@ -25,7 +25,7 @@ interface OpenForm {
   unclear: string | undefined
 }
 
-/** Drawings and formulas, one in another, make reading slow. */
+/** The most `svg` and `math` elements of a page. Many of them, nested, make the parser slow. */
 const maxForeign = 1000
 /** Types of `input` that send no value. */
 const silentTypes = ['button', 'reset', 'image']
@@ -36,8 +36,8 @@ const silentTypes = ['button', 'reset', 'image']
  * @returns `undefined` when no form has the fields
  */
 export function findForm(html: string, names: readonly string[]): HtmlForm | UnclearForm | undefined {
-  // Most pages have no such form, and need not be read. A page may write characters other than
-  // letters and digits as references.
+  // Most pages have no such form, and need not be parsed. Only the part of a name before its first
+  // unusual character is searched, because a page may write such a character as a reference.
   if (!names.every((name) => html.includes(/[\w-]*/.exec(name)?.[0] ?? ''))) return undefined
   const forms: OpenForm[] = []
   const fault = readForms(html, forms)

@@ -152,7 +152,8 @@ function ownerOf({ audience, record: { sub } }: StoredSession): Owner {
 }
 
 /**
- * The session of a browser. One that may have ended is confirmed by a request for an application.
+ * The session of a browser. One that may have ended (see `isDoubtful`) does not count until a
+ * request for an application has confirmed it.
  */
 async function sessionOf({ cookie }: EndpointRequest, parts: OwnSecretParts): Promise<StoredSession | undefined> {
   const { session } = (await personIn(cookie, parts)) ?? {}

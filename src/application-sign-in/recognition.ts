@@ -62,7 +62,7 @@ export class Recognition {
   ): Promise<PlacedForm | UnclearForm | undefined> {
     if (!isHtmlPage(fields)) return undefined
     const isUtf8 = isInUtf8(fieldValue(fields, 'content-type'), content)
-    // Only the forms of applications need a reader of HTML.
+    // Loaded on first use, because most gateways parse no HTML.
     const { findForm } = await import('./html-form.ts')
     const form = findForm(content.toString(isUtf8 ? 'utf8' : 'latin1'), this.#names)
     if (form === undefined || 'unclear' in form) return form

@@ -43,12 +43,12 @@ function aboutRoute(route: Route | undefined): Step[] {
   const { upstream, rule, isLogout } = route
   const { name, place, logout, applicationSignIn } = upstream
   const found: Step = { name: 'upstream', text: `${name}: ${hostsText(upstream)}`, place }
-  const isSignedIn = applicationSignIn !== undefined && rule.access !== 'public' && rule.respond === undefined
+  const signsIn = applicationSignIn !== undefined && rule.access !== 'public' && rule.respond === undefined
   if (!isLogout)
     return [
       found,
       { name: 'rule', text: ruleText(rule), place: rule.place },
-      ...(isSignedIn ? [{ name: 'own sign-in', text: signInText(applicationSignIn) } as const] : []),
+      ...(signsIn ? [{ name: 'own sign-in', text: signInText(applicationSignIn) } as const] : []),
     ]
   const { method, target } = logout.call ?? {}
   const call = `afterwards the gateway sends ${method} ${target} to the application (logout.call)`
@@ -123,7 +123,7 @@ function sameSiteText(facts: RequestFacts): string {
 /** When the gateway signs a person in at the application, how, and with which secret. */
 function signInText({ kind, page, action, values, password, asks }: ApplicationSignInConfig): string {
   const names = values.map(([name]) => name).join(' and ')
-  const question = asks === undefined ? 'has the status 401' : 'is as asks says'
+  const question = asks === undefined ? 'has the status 401' : 'matches asks'
   const redirect = page === undefined ? [] : [`redirects to ${page}`]
   const [when, how] = {
     form: [

@@ -28,7 +28,7 @@ interface AboutSession extends Person {
   readonly session: SessionKey
 }
 
-/** Not what the person calls it: the log has no text that people enter. */
+/** An access key, without its name, because the log has no text that people enter. */
 interface AboutKey extends AboutSession {
   readonly upstream: string
 }

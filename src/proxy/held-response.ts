@@ -17,7 +17,6 @@ export interface ResponseWatch {
   /** Whether the response is held until it is complete. */
   holds(status: number, fields: RawFields): boolean
   /**
-   * @param response with its content as text, without a content coding
    * @returns what takes the place of the response; `undefined`: it is passed on
    */
   examine(response: OwnResponse): Promise<(() => void) | undefined>
@@ -117,7 +116,10 @@ export class HeldResponse implements ResponseHandler {
     if (this.#bytes > maxHeldBytes || allHeldBytes > maxAllHeldBytes) this.#release()
   }
 
-  /** Returns what was held, in order. */
+  /**
+   * Holds nothing any more.
+   * @returns what was held, in order
+   */
   #drop(): readonly (() => void)[] {
     clearTimeout(this.#timer)
     allHeldBytes -= this.#bytes
@@ -128,6 +130,7 @@ export class HeldResponse implements ResponseHandler {
     return held
   }
 
+  /** Passes on what was held. */
   #release(): void {
     try {
       for (const pass of this.#drop()) pass()
