@@ -83,7 +83,7 @@ export const changes: Readonly<Record<string, Change>> = {
  * and then?
  */
 function sharesOf(facts: Facts): Share[] {
-  // A copy of a cookie is tried where its session may have ended: most of its outcomes are right.
+  // The session of a copied cookie may have ended, so most outcomes of its requests are permitted.
   const served = facts.requests.filter(({ identity, copy }) => identity !== undefined && copy !== true)
   const step = Math.max(1, Math.floor(served.length / tries))
   const tried = served.filter((_, n) => n % step === 0)

@@ -20,8 +20,8 @@ const quietMs = 60_000
 /** Before the first fault, in ms. */
 const warmUpMs = 8_000
 /**
- * From the begin of one fault to the next, in ms. Where few faults overlap, more is judged; where
- * many do, more is tried.
+ * From the beginning of one fault to the next, in ms. Where few faults overlap, more is judged;
+ * where many do, more is tried.
  */
 const between = { dense: [2_000, 6_000], sparse: [8_000, 16_000] } as const
 

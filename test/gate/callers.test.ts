@@ -227,7 +227,7 @@ test('Credentials beside a key in its header are for the application, unless the
     [tokens, 'Bearer token', 'caller_refused'],
     [accounts, basic('secret', 'robot'), 'caller_refused'],
   ] as const) {
-    const given = { ...rule('/**'), ...accepts, accessTokens: undefined, serviceAccounts: undefined, ...accepts }
+    const given = { ...rule('/**'), accessTokens: undefined, serviceAccounts: undefined, ...accepts }
     const parts = { identifyToken: fail, identifyAccount: fail, ...(kind !== 'pass' && { identifyKey: fail }) }
     const headers = { authorization, 'x-api-key': key }
     assert.equal(decide('key', { rule: given as object, headers, parts }).kind, kind, authorization)

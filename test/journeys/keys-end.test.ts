@@ -131,7 +131,7 @@ for (const [what, isRejectedAgain] of [
   ['rejects the access token once', false],
   ['rejects the refreshed access token too', true],
 ] as const)
-  test(`With poll_userinfo, UserInfo ${what}: a key is refreshed once, and ends only then`, async (t) => {
+  test(`With poll_userinfo, UserInfo ${what}: a key is refreshed once, and ${isRejectedAgain ? 'ends' : 'stays'}`, async (t) => {
     const { world, key } = await startPolled(t)
     const [polls, refreshes] = [world.provider.hits('/oauth/userinfo'), world.provider.hits('/oauth/token')]
     const mend = world.provider.fault('/oauth/userinfo', (_req, res) => {

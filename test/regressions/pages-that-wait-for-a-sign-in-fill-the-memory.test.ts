@@ -43,7 +43,7 @@ test('Pages that are held for a sign-in take 32 MiB at most, and further ones ar
   another.response.onContent(Buffer.from('x'), () => {})
   assert.equal(another.isPassedOn(), true)
 
-  for (const { response } of responses.slice(1)) response.onError(new GatewayError('ERR_UPSTREAM_RESPONSE', 'over'))
+  for (const { response } of responses) response.onError(new GatewayError('ERR_UPSTREAM_RESPONSE', 'over'))
   const later = held()
   t.after(() => later.response.onError(new GatewayError('ERR_UPSTREAM_RESPONSE', 'over')))
   later.response.onContent(whole, () => {})

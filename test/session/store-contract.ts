@@ -805,8 +805,9 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
 }
 
 /**
- * The sessions that the store ends by itself and reports by a notice, because Redis may have lost
- * their entry: it tries that again when a connection was lost, also by a busy machine.
+ * The sessions that the store reports by a notice. After a lost connection, which a busy machine
+ * may cause too, the store enters its sessions in the index again, and ends those that an order has
+ * not found.
  */
 function endedLate(store: SessionStore): readonly SessionKey[] {
   const late: SessionKey[] = []
