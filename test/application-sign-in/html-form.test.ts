@@ -73,6 +73,7 @@ for (const [what, html] of [
   ['a script', `<script>${form()}</script>`],
   ['a text area', `<textarea>${form()}</textarea>`],
   ['a comment', `<!-- ${form()}`],
+  ['what a browser with scripts skips', `<noscript>${form()}</noscript>`],
   ['plain text', `<plaintext>${form()}`],
   ['no markup', 'a < b & c'],
 ] as const)
