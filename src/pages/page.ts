@@ -85,7 +85,7 @@ export function escape(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => ownMember(entities, character) ?? '')
 }
 
-/** The fields that a form sends, and that nobody sees. */
+/** The hidden fields of a form. */
 export function hiddenHtml(fields: Readonly<Record<string, string>>): string {
   const inputs = Object.entries(fields).map(
     ([name, value]) => `<input type="hidden" name="${escape(name)}" value="${escape(value)}">`,

@@ -45,9 +45,9 @@ export interface RealmOfKeys {
 /** A request with a key, for an upstream. */
 interface KeyUse {
   readonly upstream: Pick<UpstreamConfig, 'name' | 'keys'>
-  /** Those of the upstream. */
+  /** The realms of the upstream. */
   readonly realms: readonly RealmOfKeys[]
-  /** Of the client. */
+  /** The address of the client. */
   readonly address: string
 }
 

@@ -72,7 +72,7 @@ export type EndingListener = (keys: readonly SessionKey[], where: 'here' | 'else
 /** `at` is the time of the ending in ms since the epoch. `issued_at`: see `Tombstone`. */
 export type OrderListener = (order: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>) => void
 
-/** An order, which is a pending ending if the store fails. */
+/** An order to end sessions. It becomes a pending ending when the store fails. */
 interface Order<T> extends Omit<PendingEnding, 'createdUntil'> {
   readonly send: () => Promise<T>
   readonly findInMemory: () => readonly SessionKey[]
