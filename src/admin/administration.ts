@@ -67,7 +67,7 @@ export interface SessionEntry {
   readonly absolute_expires_at: number
 }
 
-/** What an administrator sees of one session. It has no token, no cookie and no other claim either. */
+/** What an administrator sees of one session, with the same limits. */
 export interface SessionSummary extends SessionEntry {
   /** The access key whose record it is. Absent: it is the session of a browser. */
   readonly accessKey: Pick<AccessKey, 'name' | 'upstream'> | undefined
