@@ -80,6 +80,10 @@ for (const [settings, ...patterns] of [
     /when a response has the status 401, or is the first page of a session, .* it sends JSON to \/token, with the password in the claim badge\n/,
   ],
   [
+    'page: /in, asks: { status: 403 }, fields: { user: "{username}", code: "{password}" }',
+    /when a response redirects to \/in, or has a form with user and code, or matches asks, the gateway/,
+  ],
+  [
     'basic: true',
     /when a response asks for Basic, .* with the password that the person enters on a page of the gateway\n/,
   ],
