@@ -449,7 +449,8 @@ export class Facts {
 
   /**
    * Whether the cookie or the job of a logout call may have been lost with writes of the store, or
-   * the job is not due yet, or the application was away at first.
+   * cannot be opened without its key, or the job is not due yet, or the application was away at
+   * first.
    */
   mayLackLogoutCall(own: OwnSession, { at, order }: CertainEnd): boolean {
     const { application } = own
@@ -460,10 +461,12 @@ export class Facts {
       ({ losesWrites, begin, end }) =>
         losesWrites && [kept, done].some((one) => begin - bounds.lostWrites <= one.end && end >= one.begin),
     )
+    const isUnreadable = this.isWithdrawing({ begin: own.at, end: at })
     // The only process may die between the ending and its first look for calls.
     const isAlone = this.run.replicas.length === 1 && this.run.workers === 1
     return (
       isLost ||
+      isUnreadable ||
       (isAlone && this.disturbances(['replica'], done).length > 0) ||
       (this.requests.at(-1)?.begin ?? 0) < at + bounds.logoutCall ||
       this.disturbances(['store', 'replica'], kept, { replica }).length > 0 ||

@@ -279,6 +279,18 @@ test('an order that is repeated after a 503 ends only what began before it came 
   assert.deepEqual(findingsOf(history.events), [])
 })
 
+test('an application is not told of a session whose key was removed before its end', () => {
+  const history = new Planted(11)
+  history.endOwnSession()
+  const withdrawn = { type: 'fault', id: 'w', kind: 'keys-withdrawn', part: 'replica', replicas: ['d'] } as const
+  history.events.push({ ...withdrawn, endsSessions: true, begin: 1_400, end: 1_500 })
+
+  assert.deepEqual(
+    findingsOf(history.events).filter(({ property }) => property === 'logout-call'),
+    [],
+  )
+})
+
 test('a worker may take memory with its first work, and keep it', () => {
   const history = new Planted(11)
   const last = history.all('sample').findLast(({ of }) => of === 'a-1') as EventOf<'sample'>
