@@ -326,6 +326,12 @@ export class Facts {
     )
   }
 
+  /** Whether the provider had rejected a refresh token of the session by this time. */
+  hasLostGrant(session: string, time: number): boolean {
+    const refreshes = this.#refreshesOf.get(this.signIns.get(session)?.identity?.sid ?? '') ?? []
+    return refreshes.some(({ isRejected, begin }) => isRejected === true && begin <= time)
+  }
+
   /** Whether the session may have ended just in this time. */
   mayBeEnding(session: string, { begin, end }: Span): boolean {
     return this.#possibleEndsOf(session).some(({ from, until, takesEffect }) => {

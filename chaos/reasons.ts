@@ -52,6 +52,10 @@ const sessionEnds: Reason = (facts, attempt) => {
   return when(attempt.session === undefined || facts.mayHaveEnded(attempt.session, attempt), 'session over')
 }
 
+/** A provider that takes a late refresh for theft revokes the access token with the grant. */
+const grantEnds: Reason = (facts, attempt) =>
+  when(attempt.type === 'request' && facts.hasLostGrant(attempt.session ?? '', attempt.end), 'grant over')
+
 const tokenEnds: Reason = (facts, attempt) => {
   const token = attempt.type === 'request' ? facts.tokens.get(attempt.token ?? '') : undefined
   return when(token !== undefined && facts.mayBeOver(token, attempt), 'token over')
@@ -104,7 +108,7 @@ export const reasons: Readonly<Record<string, Reason>> = {
   ERR_LOGOUT_TOKEN_INVALID: during('clock'),
   ERR_TOKEN_INVALID: tokenEnds,
   // The provider knows sooner that a session has ended.
-  ERR_TOKEN_EXCHANGE: either(sessionEnds, tokenEnds, exchangesLate),
+  ERR_TOKEN_EXCHANGE: either(sessionEnds, tokenEnds, grantEnds, exchangesLate),
   ERR_DEVICE_PROOF: either(sessionEnds, isWithdrawing),
 }
 

@@ -279,6 +279,19 @@ test('an order that is repeated after a 503 ends only what began before it came 
   assert.deepEqual(findingsOf(history.events), [])
 })
 
+test('a provider that has rejected the refresh token of a session exchanges no token of it', () => {
+  const history = new Planted(11)
+  const begin = history.afterFaults()
+  const [signIn, at] = history.rejectedRefresh(begin)
+  // The response was held back, so the replica may not have heard of it.
+  history.touch('a', 'provider', 'held', { begin, end: at })
+  history.admit(signIn, at + 10_000, 'a')
+  history.admit(signIn, at + 20_000, 'a')
+  refuse(history, { status: 502, code: 'ERR_TOKEN_EXCHANGE' }, history.all('request').at(-1))
+
+  assert.deepEqual(findingsOf(history.events), [])
+})
+
 test('an application is not told of a session whose key was removed before its end', () => {
   const history = new Planted(11)
   history.endOwnSession()
