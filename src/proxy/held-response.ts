@@ -9,6 +9,8 @@ export const maxHeldBytes = 256 * 1024
 /** The most content of all responses that are held, in bytes. */
 const maxAllHeldBytes = 32 * 1024 * 1024
 let allHeldBytes = 0
+/** The most parts of one response, because each takes memory besides its content. */
+const maxParts = 1024
 /** How long the content of a held response may take, in ms. */
 const holdsForMs = 1_000
 
@@ -37,7 +39,7 @@ export class HeldResponse implements ResponseHandler {
   readonly #watch: ResponseWatch
   readonly #last: Pick<ReplaceableResponse, 'holdResponse' | 'replaceResponse'>
   #control: ExchangeControl | undefined
-  /** What has arrived; `undefined` when nothing is held. */
+  /** What has arrived, besides content: the head and the end. `undefined` when nothing is held. */
   #held: (() => void)[] | undefined
   #head: Omit<OwnResponse, 'content'> = { status: 0, fields: [] }
   #parts: Buffer[] = []
@@ -82,8 +84,10 @@ export class HeldResponse implements ResponseHandler {
     if (this.#held === undefined) return this.#handler.onEnd(trailers)
     clearTimeout(this.#timer)
     this.#held.push(() => this.#handler.onEnd(trailers))
-    const content = decodedContent(this.#head.fields, Buffer.concat(this.#parts), maxHeldBytes)
-    if (content === undefined) return this.#release()
+    const whole = Buffer.concat(this.#parts)
+    if (this.#parts.length > 1) this.#parts = [whole]
+    const content = decodedContent(this.#head.fields, whole, maxHeldBytes)
+    if (content === undefined || (content !== whole && !this.#mayHold(content.length))) return this.#release()
     this.#last.holdResponse()
     this.#watch.examine({ ...this.#head, content }).then(
       (next) => {
@@ -110,10 +114,14 @@ export class HeldResponse implements ResponseHandler {
 
   #hold(part: Buffer): void {
     this.#parts.push(part)
-    this.#held?.push(() => this.#handler.onContent(part, () => {}))
-    this.#bytes += part.length
-    allHeldBytes += part.length
-    if (this.#bytes > maxHeldBytes || allHeldBytes > maxAllHeldBytes) this.#release()
+    if (this.#parts.length > maxParts) this.#parts = [Buffer.concat(this.#parts)]
+    if (!this.#mayHold(part.length) || this.#bytes > maxHeldBytes) this.#release()
+  }
+
+  #mayHold(bytes: number): boolean {
+    this.#bytes += bytes
+    allHeldBytes += bytes
+    return allHeldBytes <= maxAllHeldBytes
   }
 
   /**
@@ -124,10 +132,11 @@ export class HeldResponse implements ResponseHandler {
     clearTimeout(this.#timer)
     allHeldBytes -= this.#bytes
     this.#bytes = 0
+    const [head, ...end] = this.#held ?? []
+    const content = this.#parts.map((part) => () => this.#handler.onContent(part, () => {}))
     this.#parts = []
-    const held = this.#held ?? []
     this.#held = undefined
-    return held
+    return head === undefined ? [] : [head, ...content, ...end]
   }
 
   /** Passes on what was held. */

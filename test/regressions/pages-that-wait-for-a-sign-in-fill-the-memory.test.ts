@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { GatewayError } from '../../src/core/errors.ts'
 import { HeldResponse, maxHeldBytes, type ReplaceableResponse } from '../../src/proxy/held-response.ts'
 
+const over = new GatewayError('ERR_UPSTREAM_RESPONSE', 'over')
+
 /** A response that is held until it is complete, and whether the client gets it. */
-function held() {
+function held(fields: string[] = [], examine = () => new Promise<undefined>(() => {})) {
   let isPassedOn = false
+  const parts: Buffer[] = []
   const last: ReplaceableResponse = {
     onSend: () => true,
     onResponse: () => void (isPassedOn = true),
     onShortPart: () => {},
-    onContent: () => {},
+    onContent: (part) => void parts.push(part),
     onEnd: () => {},
     onSwitch: () => {},
     onError: () => {},
@@ -18,15 +22,15 @@ function held() {
     holdResponse: () => {},
     replaceResponse: () => {},
   }
-  const watch = { holds: () => true, examine: () => new Promise<undefined>(() => {}) }
+  const watch = { holds: () => true, examine }
   const response = new HeldResponse(last, watch, last)
-  response.onResponse(200, 'OK', [])
-  return { response, isPassedOn: () => isPassedOn }
+  response.onResponse(200, 'OK', fields)
+  return { response, parts, isPassedOn: () => isPassedOn }
 }
 
 test('Pages that are held for a sign-in take 32 MiB at most, and further ones are passed on', (t) => {
   const whole = Buffer.alloc(maxHeldBytes)
-  const responses = Array.from({ length: 128 }, held)
+  const responses = Array.from({ length: 128 }, () => held())
   for (const { response } of responses) response.onContent(whole, () => {})
   assert.deepEqual(
     responses.filter(({ isPassedOn }) => isPassedOn()),
@@ -43,9 +47,40 @@ test('Pages that are held for a sign-in take 32 MiB at most, and further ones ar
   another.response.onContent(Buffer.from('x'), () => {})
   assert.equal(another.isPassedOn(), true)
 
-  for (const { response } of responses) response.onError(new GatewayError('ERR_UPSTREAM_RESPONSE', 'over'))
+  for (const { response } of responses) response.onError(over)
   const later = held()
-  t.after(() => later.response.onError(new GatewayError('ERR_UPSTREAM_RESPONSE', 'over')))
+  t.after(() => later.response.onError(over))
   later.response.onContent(whole, () => {})
   assert.equal(later.isPassedOn(), false)
+})
+
+test('Compressed pages that are held count with their content', (t) => {
+  const compressed = gzipSync(Buffer.alloc(maxHeldBytes))
+  const responses = Array.from({ length: 129 }, () => held(['Content-Encoding', 'gzip']))
+  t.after(() => responses.forEach(({ response }) => response.onError(over)))
+  for (const { response } of responses) {
+    response.onContent(compressed, () => {})
+    response.onEnd([])
+  }
+
+  assert.ok(responses.filter(({ isPassedOn }) => isPassedOn()).length > 0)
+})
+
+test('A page that arrives byte by byte is not held as thousands of parts', () => {
+  const whole = Buffer.from(Array.from({ length: maxHeldBytes + 1 }, (_, at) => at % 251))
+  const { response, parts } = held()
+  for (let at = 0; at < whole.length; at += 1) response.onShortPart(whole.subarray(at, at + 1))
+
+  assert.ok(Buffer.concat(parts).equals(whole))
+  // Each takes more than 200 bytes.
+  assert.ok(parts.length < 2_000, `${parts.length} parts`)
+})
+
+test('A response without content is passed on without content', async () => {
+  const { response, parts, isPassedOn } = held([], () => Promise.resolve(undefined))
+  response.onEnd([])
+  await new Promise(setImmediate)
+
+  assert.equal(isPassedOn(), true)
+  assert.deepEqual(parts, [])
 })
