@@ -285,7 +285,8 @@ export class AdmissionHandler {
     const { decisions, refusals, pages, proxy } = this.#parts
     const { res, record } = incoming
     const { pass } = admission
-    if (hasEnded(pass, proxy)) return this.handle(incoming)
+    // Another decision could admit it again, without end.
+    if (hasEnded(pass, proxy)) return refusals.refuse(incoming, 'ERR_UNAUTHENTICATED', 'the sign-in has ended')
     if (!decisions.hasMemoryFor(incoming, pass)) return refusals.refuse(incoming, 'ERR_OVERLOADED', overloaded)
     decisions.recordPass(record, pass)
     const response = await responseOf(admission, incoming)

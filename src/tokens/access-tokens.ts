@@ -127,10 +127,6 @@ export class AccessTokens {
     return { kind: 'refused', why: 'access token refused: its session has ended' }
   }
 
-  #isOver(cached: Cached): boolean {
-    return this.#parts.clock.now() >= cached.accepted.record.absolute_expires_at || this.#hasEnded(cached)
-  }
-
   #hasEnded(cached: Cached): boolean {
     const ending = this.#parts.endings.find(cached)
     // While it is asked whether the person has only signed in again, the stream goes on.
@@ -146,8 +142,12 @@ export class AccessTokens {
     const { audience } = issuer
     const record = recordOf(token, verified, issuer, began)
     const known = this.#cache.get(key)?.state
-    const [isOver, hasEnded] = [() => this.#isOver(found), () => this.#hasEnded(found)]
     const { clockToleranceMs } = config
+    const { absolute_expires_at: expiresAt } = record
+    // One that was accepted after its end lasts as long as it is accepted.
+    const endsAt = began < expiresAt ? expiresAt : expiresAt + clockToleranceMs
+    const hasEnded = () => this.#hasEnded(found)
+    const isOver = () => this.#parts.clock.now() >= endsAt || hasEnded()
     const found: Cached = {
       accepted: { kind: 'accepted', key, audience, record, clockToleranceMs, isOver, hasEnded },
       tags: [subTag(audience, verified.sub), ...(verified.sid === undefined ? [] : [sidTag(audience, verified.sid)])],
