@@ -82,6 +82,8 @@ export class Revocations {
   async #revoke(one: Waiting): Promise<number | undefined> {
     const { ended } = one
     const { provider, clock } = this.#parts
+    // One that was under way when the process began to stop is tried once more, as those that wait.
+    const isLast = this.#isFinishing
     if (ended.expiresAt !== undefined && clock.now() >= ended.expiresAt) return this.#record(ended, 'expired')
     try {
       return this.#record(ended, (await provider()?.revoke(ended.token, 'access_token')) ?? 'unsupported')
@@ -90,7 +92,7 @@ export class Revocations {
       const { isFinal, waitMs = 0 } = error instanceof NotRevokedError ? error : { isFinal: false }
       if (isFinal) return this.#record(ended, 'refused', reason(error))
       // RFC 7009 §2.2.1: after a 503, the token still exists.
-      if (one.attempts < mostAttempts && !this.#isFinishing) this.#waiting.push(one)
+      if (one.attempts < mostAttempts && !isLast) this.#waiting.push(one)
       else this.#record(ended, 'unreachable', reason(error))
       return waitMs
     }

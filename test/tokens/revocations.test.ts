@@ -126,6 +126,21 @@ test('At the end, each waiting token is tried once more, and the others are reco
   assert.deepEqual([hanging.asked.length, hanging.recorded], [8, ['not_asked', 'not_asked']])
 })
 
+test('At the end, a token whose attempt is under way is tried once more', async (t) => {
+  const first = Promise.withResolvers<'revoked'>()
+  const { revocations, asked, recorded } = start(t, async (_token, attempt) =>
+    attempt === 1 ? first.promise : 'revoked',
+  )
+  revocations.add([ended('token')])
+  await until('the attempt is under way', () => asked.length === 1)
+
+  const finished = revocations.finish(never)
+  first.reject(new Error('the provider is busy'))
+  await finished
+
+  assert.deepEqual([asked, recorded], [['token', 'token'], ['revoked']])
+})
+
 test('After a success, the pauses are short again', async (t) => {
   const { revocations, recorded } = start(t, async (_token, attempt) => (attempt % 2 === 1 ? away() : 'revoked'))
 

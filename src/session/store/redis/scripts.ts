@@ -79,8 +79,9 @@ local stored = redis.call('HGET', KEYS[1], 'version')
 if not stored then return 'gone' end
 if stored ~= version then return 'conflict' end
 if notice ~= '' then redis.call('PUBLISH', channel, notice) end
-redis.call('HSET', KEYS[1], 'sealed', sealed, 'version', version + 1)
-if run ~= 'same' then redis.call('HSET', KEYS[1], 'run', run) end
+local values = { 'sealed', sealed, 'version', version + 1 }
+if run ~= 'same' then values[5], values[6] = 'run', run end
+redis.call('HSET', KEYS[1], unpack(values))
 if job == '' then redis.call('DEL', KEYS[2]) end
 if job and job ~= '' then
   redis.call('HSET', KEYS[2], 'sealed', job)
