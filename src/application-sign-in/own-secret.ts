@@ -75,7 +75,7 @@ export async function askForSecret(request: EndpointRequest, parts: OwnSecretPar
   const { query } = request
   const asking = askingIn(query, request, parts)
   const returnTo = returnToIn(query, request, parts)
-  const session = await sessionOf(request, parts)
+  const session = await confirmedSession(request, parts)
   if (session === undefined) return redirect({ location: signInUrl(prefix, returnTo), setCookies: [] })
   const username = asking && usernameOf(asking.signIn, session.record.claims)
   const lacksClaim = username === undefined && asking?.signIn.username !== 'ask'
@@ -106,7 +106,7 @@ export async function keepSecret(request: EndpointRequest, parts: OwnSecretParts
   const { form } = request
   const asking = askingIn(form, request, parts)
   const returnTo = returnToIn(form, request, parts)
-  const session = await sessionOf(request, parts)
+  const session = await confirmedSession(request, parts)
   // Meanwhile another person may have signed in in this browser, who must not get the password.
   if (session === undefined || form.get('person') !== markOf(session) || asking === undefined)
     return redirect({ location: returnTo, setCookies: [] })
@@ -155,7 +155,10 @@ function ownerOf({ audience, record: { sub } }: StoredSession): Owner {
  * The session of a browser. One that may have ended (see `isDoubtful`) does not count until a
  * request for an application has confirmed it.
  */
-async function sessionOf({ cookie }: EndpointRequest, parts: OwnSecretParts): Promise<StoredSession | undefined> {
+async function confirmedSession(
+  { cookie }: EndpointRequest,
+  parts: OwnSecretParts,
+): Promise<StoredSession | undefined> {
   const { session } = (await personIn(cookie, parts)) ?? {}
   return session?.isDoubtful === true ? undefined : session
 }

@@ -6,7 +6,7 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { fieldsOf, kindOfField } from '../core/header-fields.ts'
 import type { MisuseLog } from '../device/misuse.ts'
-import type { Admission } from '../gate/admission.ts'
+import { type Admission, hasEnded } from '../gate/admission.ts'
 import { type Admit, misuseIn } from '../gate/admit.ts'
 import { auditCaller, auditDenial, auditObserved, refusalOf } from '../gate/refusal.ts'
 import { withoutCookies } from '../http/cookies.ts'
@@ -28,6 +28,7 @@ export interface ForwardAuthParts {
   readonly log: Log
   readonly audit: Audit
   readonly misuseLog: Pick<MisuseLog, 'note'>
+  readonly sessions: Parameters<typeof hasEnded>[1]
 }
 
 /** The proxy may send the request to the application. */
@@ -112,6 +113,8 @@ export class ForwardAuth {
     const misuse = misuseIn(admission)
     if (misuse !== undefined) this.#parts.misuseLog.note(misuse, facts.skippedSession, record.cause)
     if (admission.kind !== 'pass') return refused(this.#refusal(admission, checkRequest, facts, record))
+    if (hasEnded(admission, this.#parts.sessions))
+      throw new GatewayError('ERR_UNAUTHENTICATED', 'the session or the access token has ended meanwhile')
     record.upstream = admission.upstream.name
     record.session = admission.session
     record.caller = admission.caller

@@ -196,3 +196,14 @@ export interface Denial {
   readonly principal: Principal
   readonly caller?: Caller | undefined
 }
+
+/**
+ * Whether the session or the access token has ended since a request with it was admitted: it may
+ * have waited for a decision, a token or its content.
+ */
+export function hasEnded(
+  { session, isOver }: Pass,
+  sessions: { readonly hasEnded: (session: SessionKey) => boolean },
+): boolean {
+  return isOver?.() === true || (session !== undefined && sessions.hasEnded(session))
+}

@@ -2,6 +2,7 @@ import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import { grpcTimeoutMs } from '../core/grpc.ts'
+import { hasEnded } from '../gate/admission.ts'
 import { corsFields } from '../gate/admit.ts'
 import { isGrpcCall, isGrpcWebCall } from '../http/grpc-request.ts'
 import { hasBody, RequestBody, type StoredContent } from '../http/request-body.ts'
@@ -17,7 +18,6 @@ import { addGrpcStatus, grpcStatusIn, refusalOf, responseSteps, upstreamRequest 
 import type { ReplaceableResponse } from './held-response.ts'
 import { type CutReason, type LiveStream, reportActivity } from './live-streams.ts'
 import { loopField } from './passed-fields.ts'
-import { hasEnded } from './proxy-parts.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'
 
 /**
@@ -86,7 +86,6 @@ export class Exchange implements ReplaceableResponse, TargetObserver, SlotHolder
 
   start(): void {
     const { req, pass, facts, record, parts } = this.#input
-    // The request may have waited for a decision, a token or its content.
     if (hasEnded(pass, parts)) return this.cut('session_ended')
     // Each round of a loop would open another connection (RFC 5842 §7.2).
     if (String(req.headers[loopField] ?? '').includes(this.#upstream.loopMarker)) {

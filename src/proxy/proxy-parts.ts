@@ -1,16 +1,10 @@
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
-import type { Pass } from '../gate/admission.ts'
 import type { ReceivedCookies } from '../http/cookie-jar.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { LiveStreams } from './live-streams.ts'
 import type { Upstreams } from './upstream.ts'
-
-/** Whether the session or the access token has ended since a request with it was admitted. */
-export function hasEnded({ session, isOver }: Pass, parts: Pick<ProxyParts, 'hasEnded'>): boolean {
-  return isOver?.() === true || (session !== undefined && parts.hasEnded(session))
-}
 
 export interface ProxyParts {
   readonly upstreams: Upstreams

@@ -5,6 +5,7 @@ import { type IncomingMessage, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { startAskedWorld } from '../check-requests/asking.ts'
 import { decide, startDecisionPoint } from '../support/decision-point.ts'
 import { startFormApplication } from '../support/form-application.ts'
 import { startRecordingApplication } from '../support/recording-application.ts'
@@ -51,6 +52,21 @@ test('A file is not sent when its session ends while the decision is awaited', a
   const held = Promise.withResolvers<() => void>()
   point.answer = (req, res, evaluation) => held.resolve(() => decide({ decision: true })(req, res, evaluation))
   const response = jane.fetch(`${world.url}/reports/report.txt`)
+  const permit = await held.promise
+  await endSession(world)
+
+  permit()
+
+  assert.equal((await response).status, 401)
+})
+
+test('Another proxy gets no permission when the session ends while the decision is awaited', async (t) => {
+  const point = await startDecisionPoint(t)
+  const world = await startAskedWorld(t, { wiki: `authorize_with: { url: "${point.url}", timeout: 10s }` })
+  const cookie = await world.signIn()
+  const held = Promise.withResolvers<() => void>()
+  point.answer = (req, res, evaluation) => held.resolve(() => decide({ decision: true })(req, res, evaluation))
+  const response = world.ask([...world.described(), ['Cookie', cookie]])
   const permit = await held.promise
   await endSession(world)
 
