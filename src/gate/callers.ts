@@ -213,7 +213,7 @@ interface Accepted {
   readonly isByBrowser?: boolean
   /** Why these credentials do not suffice, whatever the rule requires. */
   readonly unmet?: () => Unmet | LacksScope | undefined
-  /** Whose token the upstream may get in exchange. Absent: there is none. */
+  /** Whose token the upstream may get in exchange. Absent: the credentials are no token. */
   readonly subject?: ExchangeSubject
 }
 

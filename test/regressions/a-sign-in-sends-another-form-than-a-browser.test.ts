@@ -43,7 +43,7 @@ for (const [what, html, unclear] of [
   ['lines in a hidden field', form('<input type=hidden name=x value="a&#13;b">'), lines],
   ['lines in a name', form('<input type=hidden name="x\ny">'), lines],
   ['spaces around an address', form('<input type=email name=x value=" a ">'), changed],
-  ['a number that is none', form('<input type=number name=x value=abc>'), changed],
+  ['letters in a field for a number', form('<input type=number name=x value=abc>'), changed],
   ['a color without a value', form('<input type=color name=x>'), changed],
   ['a range without a value', form('<input type=range name=x>'), changed],
   ['the first button is an image', form('<input type=image name=i><button name=go>'), 'the first button is an image'],
