@@ -1,39 +1,27 @@
-import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import { packages, startDokuWiki } from './debian.ts'
 import { installDebian } from './installed.ts'
 import { journeysOf } from './journeys.ts'
 import { blockOf } from './pages.ts'
-import { copyWithLinked, dataFolder, startPhp } from './programs.ts'
 
-/** Starts a DokuWiki with files of its own. */
-async function startDokuWiki(t: TestContext) {
-  const folder = dataFolder(t)
-  const [program, conf, data] = [join(folder, 'dokuwiki'), join(folder, 'conf'), join(folder, 'data')]
-  copyWithLinked('/usr/share/dokuwiki', program)
-  copyWithLinked('/etc/dokuwiki', conf)
-  copyWithLinked('/var/lib/dokuwiki/data', data)
-  writeFileSync(join(program, 'inc', 'preload.php'), `<?php define('DOKU_CONF', '${conf}/');\n`)
-  const settings = blockOf('dokuwiki', 'php', "$conf['authtype']")
-  appendFileSync(join(conf, 'local.php'), `\n${settings}\n$conf['savedir'] = '${data}';\n`)
-  writeFileSync(join(conf, 'userscript.js'), blockOf('dokuwiki', 'js'))
-  const plugin = join(program, 'lib', 'plugins', 'authgatehouse')
-  mkdirSync(plugin)
-  writeFileSync(join(plugin, 'auth.php'), blockOf('dokuwiki', 'php'))
-  writeFileSync(join(plugin, 'plugin.info.txt'), blockOf('dokuwiki', 'text'))
-  writeFileSync(join(data, 'pages', 'start.txt'), '====== Intranet ======\n\nThe wiki of Example Ltd.\n')
-  return startPhp(t, program, '/doku.php')
+/** With the plugin and the notice of the page. */
+function start(t: TestContext) {
+  return startDokuWiki(t, blockOf('dokuwiki', 'php', "$conf['authtype']"), ({ program, conf }) => {
+    writeFileSync(join(conf, 'userscript.js'), blockOf('dokuwiki', 'js'))
+    const plugin = join(program, 'lib', 'plugins', 'authgatehouse')
+    mkdirSync(plugin)
+    writeFileSync(join(plugin, 'auth.php'), blockOf('dokuwiki', 'php'))
+    writeFileSync(join(plugin, 'plugin.info.txt'), blockOf('dokuwiki', 'text'))
+  })
 }
 
 journeysOf({
   name: 'DokuWiki',
   page: 'dokuwiki',
-  install: () =>
-    installDebian({ dokuwiki: '/usr/share/dokuwiki/doku.php', 'php-cli': '/usr/bin/php' }, [
-      'dokuwiki',
-      '0.0.20220731',
-    ]),
-  start: startDokuWiki,
+  install: () => installDebian(packages.dokuwiki, ['dokuwiki', '0.0.20220731']),
+  start,
   home: '/doku.php',
   showsPerson: (page, person) => page.getByText(`Logged in as: ${person}`).waitFor(),
   sessionCookies: /^D(?:oku)?W/,

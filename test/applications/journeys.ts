@@ -48,8 +48,8 @@ interface Script {
   enter(page: Page, site: Site): Promise<void>
   /** Sends it. */
   send(page: Page): Promise<void>
-  /** The method and the path of the request. */
-  readonly request: readonly [method: string, path: RegExp]
+  /** The method of the request, and its path with the query. */
+  readonly request: readonly [method: string, target: RegExp]
   /** Waits until the page says that nothing was saved, and still has what the person entered. */
   saysNotSaved(page: Page): Promise<void>
 }
@@ -149,11 +149,11 @@ async function keptForm(t: TestContext, subject: Subject, form: Form): Promise<v
 async function failedScript(t: TestContext, subject: Subject, script: Script): Promise<void> {
   const { site, page } = await signedIn(t, subject)
   await script.enter(page, site)
-  const [method, path] = script.request
+  const [method, target] = script.request
 
   await site.endAtProvider('Jane Doe')
   const answered = page.waitForResponse(
-    (response) => response.request().method() === method && path.test(new URL(response.url()).pathname),
+    (response) => response.request().method() === method && target.test(response.url().slice(site.url.length)),
   )
   await script.send(page)
 

@@ -73,7 +73,7 @@ journeysOf({
       await page.locator('#token-note').fill('for the figures')
     },
     send: (page) => page.getByRole('button', { name: 'Request new API token' }).click(),
-    request: ['POST', /^\/hub\/api\/users\/jane\/tokens$/],
+    request: ['POST', /^\/hub\/api\/users\/jane\/tokens\b/],
     saysNotSaved: async (page) => {
       await page.getByText('API request failed (401)').waitFor()
       assert.equal(await page.locator('#token-note').inputValue(), 'for the figures')

@@ -49,7 +49,7 @@ const subject: Subject = {
   script: {
     enter: addNode,
     send: (page) => deployButton(page).click(),
-    request: ['POST', /^\/flows$/],
+    request: ['POST', /^\/flows\b/],
     saysNotSaved: async (page) => {
       await page.getByText('Deploy failed: not authorized').waitFor()
       await page.locator('#red-ui-header-button-deploy:not(.disabled)').waitFor()

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { appendFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { startChromium } from '../support/chromium.ts'
 import { freePort } from '../support/free-port.ts'
 import { secrets } from '../support/world.ts'
+import { packages, requestedAddress, startDokuWiki, startMediaWiki, startPhpMyAdmin, startWordPress } from './debian.ts'
 import { installDebian, installNode, installPython, Missing } from './installed.ts'
-import { type Application, copyWithLinked, dataFolder, run, startMariaDb, startPhp, startProgram } from './programs.ts'
+import { type Application, dataFolder, run, startProgram } from './programs.ts'
 import { type PersonName, startSite } from './site.ts'
 
 /** Applications with their own sign-in alone: without a plugin, and without a header. */
@@ -29,7 +30,6 @@ const names = Object.keys(accounts) as (keyof typeof accounts)[]
 const nameOf = (person: PersonName) => (person === 'Jane Doe' ? 'jane' : 'zoe')
 
 const chromium = await startChromium({ isWhole: true })
-const php = { 'php-cli': '/usr/bin/php' }
 const tomcat = '/usr/share/tomcat10'
 
 async function startTomcat(t: TestContext): Promise<Application> {
@@ -89,46 +89,28 @@ async function startTomcat(t: TestContext): Promise<Application> {
   )
 }
 
-async function startPhpMyAdmin(t: TestContext): Promise<Application> {
-  const socket = await startMariaDb(t, 'shop')
+function phpMyAdmin(t: TestContext): Promise<Application> {
   const grants = Object.entries(accounts).map(
     ([name, password]) => `CREATE USER ${name}@localhost IDENTIFIED BY '${password}';`,
   )
-  run(['mariadb', '--no-defaults', `--socket=${socket}`, '-uroot'], { input: grants.join('\n') })
-  const folder = dataFolder(t)
-  const [program, temporary] = [join(folder, 'phpmyadmin'), join(folder, 'tmp')]
-  copyWithLinked('/usr/share/phpmyadmin', program)
-  mkdirSync(temporary)
-  const vendor = join(program, 'libraries', 'vendor_config.php')
-  const text = readFileSync(vendor, 'utf8').replace('/etc/phpmyadmin/config.inc.php', join(program, 'config.inc.php'))
-  writeFileSync(vendor, text.replace('/var/lib/phpmyadmin/tmp/', `${temporary}/`))
-  writeFileSync(
-    join(program, 'config.inc.php'),
-    `<?php\n$cfg['blowfish_secret'] = '${'x'.repeat(32)}';\n$cfg['Servers'][1] = ['auth_type' => 'cookie', 'host' => 'localhost', 'socket' => '${socket}'];\n`,
-  )
-  return startPhp(t, program, '/favicon.ico')
+  const server = `['auth_type' => 'cookie', 'host' => 'localhost']`
+  return startPhpMyAdmin(t, {
+    accounts: grants.join('\n'),
+    config: `<?php\n$cfg['blowfish_secret'] = '${'x'.repeat(32)}';\n$cfg['Servers'][1] = ${server};`,
+  })
 }
 
-async function startDokuWiki(t: TestContext): Promise<Application> {
-  const folder = dataFolder(t)
-  const [program, conf, data] = [join(folder, 'dokuwiki'), join(folder, 'conf'), join(folder, 'data')]
-  copyWithLinked('/usr/share/dokuwiki', program)
-  copyWithLinked('/etc/dokuwiki', conf)
-  copyWithLinked('/var/lib/dokuwiki/data', data)
-  writeFileSync(join(program, 'inc', 'preload.php'), `<?php define('DOKU_CONF', '${conf}/');\n`)
-  appendFileSync(
-    join(conf, 'local.php'),
-    `\n$conf['useacl'] = 1;\n$conf['authtype'] = 'authplain';\n$conf['passcrypt'] = 'bcrypt';\n$conf['savedir'] = '${data}';\n`,
-  )
-  writeFileSync(join(conf, 'acl.auth.php'), '*  @ALL  0\n*  @user  8\n')
-  writeFileSync(
-    join(conf, 'users.auth.php'),
-    Object.entries(accounts)
-      .map(([name, password]) => `${name}:${bcrypt(password)}:Person ${name}:${name}@example.com:user\n`)
-      .join(''),
-  )
-  writeFileSync(join(data, 'pages', 'start.txt'), '====== Intranet ======\n')
-  return startPhp(t, program, '/doku.php')
+function dokuWiki(t: TestContext): Promise<Application> {
+  const settings = `$conf['useacl'] = 1;\n$conf['authtype'] = 'authplain';\n$conf['passcrypt'] = 'bcrypt';`
+  return startDokuWiki(t, settings, ({ conf }) => {
+    writeFileSync(join(conf, 'acl.auth.php'), '*  @ALL  0\n*  @user  8\n')
+    writeFileSync(
+      join(conf, 'users.auth.php'),
+      Object.entries(accounts)
+        .map(([name, password]) => `${name}:${bcrypt(password)}:Person ${name}:${name}@example.com:user\n`)
+        .join(''),
+    )
+  })
 }
 
 function bcrypt(password: string): string {
@@ -156,56 +138,20 @@ async function startDjango(t: TestContext): Promise<Application> {
   return startProgram(t, [program, 'manage.py', 'runserver', '--noreload', `127.0.0.1:${port}`], url, { cwd })
 }
 
-async function startMediaWiki(t: TestContext): Promise<Application> {
-  const folder = dataFolder(t)
-  const [program, data] = [join(folder, 'mediawiki'), join(folder, 'data')]
-  const filter = (path: string) => !path.endsWith('/LocalSettings.php')
-  cpSync('/usr/share/mediawiki', program, { recursive: true, dereference: true, filter })
-  mkdirSync(data)
-  const options = ['--dbtype', 'sqlite', '--dbpath', data, '--scriptpath', '', '--server', 'http://localhost']
-  run([
-    'php',
-    join(program, 'maintenance', 'install.php'),
-    ...options,
-    '--pass',
-    'an unused password',
-    'Intranet',
-    'Root',
-  ])
-  appendFileSync(
-    join(program, 'LocalSettings.php'),
-    `\n$wgServer = 'http://' . ($_SERVER['HTTP_HOST'] ?? 'localhost');\n$wgGroupPermissions['*']['read'] = false;\n$wgPasswordAttemptThrottle = [];\n`,
-  )
-  for (const [name, password] of Object.entries(accounts))
-    run(['php', join(program, 'maintenance', 'createAndPromote.php'), name, password])
-  return startPhp(t, program, '/index.php')
-}
+const wikiSettings = `$wgServer = ${requestedAddress};
+$wgGroupPermissions['*']['read'] = false;
+$wgPasswordAttemptThrottle = [];
+`
 
-async function startWordPress(t: TestContext): Promise<Application> {
-  const socket = await startMariaDb(t, 'wordpress')
-  const program = join(dataFolder(t), 'wordpress')
-  copyWithLinked('/usr/share/wordpress', program)
-  writeFileSync(
-    join(program, 'wp-config.php'),
-    `<?php
-define('DB_NAME', 'wordpress'); define('DB_USER', 'root'); define('DB_PASSWORD', ''); define('DB_HOST', 'localhost:${socket}');
-define('DISABLE_WP_CRON', true); define('AUTOMATIC_UPDATER_DISABLED', true); define('WP_HTTP_BLOCK_EXTERNAL', true);
-define('WP_HOME', 'http://' . ($_SERVER['HTTP_HOST'] ?? 'localhost')); define('WP_SITEURL', WP_HOME);
-foreach (['AUTH', 'SECURE_AUTH', 'LOGGED_IN', 'NONCE'] as $name) { define("{$name}_KEY", "key of $name"); define("{$name}_SALT", "salt of $name"); }
-$table_prefix = 'wp_';
-if (!defined('ABSPATH')) define('ABSPATH', __DIR__ . '/');
-require_once ABSPATH . 'wp-settings.php';
-`,
-  )
+function wordPress(t: TestContext): Promise<Application> {
   const people = Object.entries(accounts).map(
     ([name, password]) =>
       `wp_insert_user(['user_login' => '${name}', 'user_pass' => '${password}', 'display_name' => 'Person ${name}', 'role' => 'author']);`,
   )
-  run(['php'], {
-    input: `<?php define('WP_INSTALLING', true); require '${program}/wp-load.php'; require ABSPATH . 'wp-admin/includes/upgrade.php';
-    wp_install('Intranet', 'root', 'root@example.com', true, '', 'an unused password'); ${people.join('\n')}`,
+  return startWordPress(t, {
+    settings: `define('WP_HOME', ${requestedAddress}); define('WP_SITEURL', WP_HOME);`,
+    afterwards: people.join('\n'),
   })
-  return startPhp(t, program, '/readme.html')
 }
 
 let node = ''
@@ -277,9 +223,8 @@ const subjects: readonly Subject[] = [
   {
     name: 'phpMyAdmin',
     settings: 'preset: phpmyadmin',
-    install: () =>
-      installDebian({ phpmyadmin: '/usr/share/phpmyadmin/index.php', ...php, 'mariadb-server': '/usr/sbin/mariadbd' }),
-    start: startPhpMyAdmin,
+    install: () => installDebian(packages.phpmyadmin),
+    start: phpMyAdmin,
     home: '/',
     showsPerson: (page, person) => page.getByText(`User: ${nameOf(person)}@localhost`).waitFor(),
     form: 'pma_password',
@@ -287,8 +232,8 @@ const subjects: readonly Subject[] = [
   {
     name: 'DokuWiki',
     settings: 'preset: dokuwiki',
-    install: () => installDebian({ dokuwiki: '/usr/share/dokuwiki/doku.php', ...php }),
-    start: startDokuWiki,
+    install: () => installDebian(packages.dokuwiki),
+    start: dokuWiki,
     home: '/doku.php',
     showsPerson: (page, person) => page.getByText(`Logged in as: Person ${nameOf(person)}`).waitFor(),
     form: 'p',
@@ -305,13 +250,8 @@ const subjects: readonly Subject[] = [
   {
     name: 'MediaWiki',
     settings: 'preset: mediawiki',
-    install: () =>
-      installDebian({
-        mediawiki: '/usr/share/mediawiki/index.php',
-        ...php,
-        'php-sqlite3': '/usr/share/doc/php-sqlite3',
-      }),
-    start: startMediaWiki,
+    install: () => installDebian(packages.mediawiki),
+    start: (t) => startMediaWiki(t, wikiSettings, accounts),
     home: '/index.php/Main_Page',
     showsPerson: (page, person) =>
       page.locator('#pt-userpage').getByText(nameOf(person), { exact: false }).waitFor({ state: 'attached' }),
@@ -320,14 +260,8 @@ const subjects: readonly Subject[] = [
   {
     name: 'WordPress',
     settings: 'preset: wordpress',
-    install: () =>
-      installDebian({
-        wordpress: '/usr/share/wordpress/wp-load.php',
-        ...php,
-        'php-mysql': '/usr/share/doc/php-mysql',
-        'mariadb-server': '/usr/sbin/mariadbd',
-      }),
-    start: startWordPress,
+    install: () => installDebian(packages.wordpress),
+    start: wordPress,
     home: '/wp-admin/',
     showsPerson: (page, person) =>
       page

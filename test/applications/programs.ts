@@ -5,7 +5,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
-import type { TestContext } from 'node:test'
 import { freePort } from '../support/free-port.ts'
 import { until } from '../support/until.ts'
 
@@ -15,7 +14,7 @@ export interface Application {
 }
 
 /** A test context, or any object with `after`. `{ after }` of node:test is that of all tests. */
-interface Scope {
+export interface Scope {
   after(over: () => unknown): void
 }
 
@@ -47,7 +46,7 @@ type CommandLine = readonly [program: string, ...args: string[]]
  * @returns why it does not run any more, with its output; `undefined` while it runs
  */
 function startProcess(
-  t: TestContext,
+  t: Scope,
   [program, ...args]: CommandLine,
   { cwd, env = {} }: ProgramOptions = {},
 ): () => string | undefined {
@@ -72,7 +71,7 @@ function startProcess(
 
 /** Runs a program until the test ends, and waits until it serves `url`. */
 export async function startProgram(
-  t: TestContext,
+  t: Scope,
   commandLine: CommandLine,
   url: URL,
   options: ProgramOptions = {},
@@ -126,7 +125,7 @@ export function copyWithLinked(from: string, to: string): void {
  * Serves a folder with PHP until the test ends.
  * @param path responds when the application runs
  */
-export async function startPhp(t: TestContext, folder: string, path: string): Promise<Application> {
+export async function startPhp(t: Scope, folder: string, path: string): Promise<Application> {
   const address = `127.0.0.1:${await freePort()}`
   // Scripts of a page are requested together.
   const env = { PHP_CLI_SERVER_WORKERS: '4' }
@@ -134,7 +133,7 @@ export async function startPhp(t: TestContext, folder: string, path: string): Pr
 }
 
 /** Starts a MariaDB with an empty database. @returns its socket */
-export async function startMariaDb(t: TestContext, database: string): Promise<string> {
+export async function startMariaDb(t: Scope, database: string): Promise<string> {
   const folder = dataFolder(t)
   const [data, socket] = [join(folder, 'data'), join(folder, 'socket')]
   const user = process.getuid?.() === 0 ? ['--user=root'] : []

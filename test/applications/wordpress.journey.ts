@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
+import { packages, requestedAddress, startWordPress } from './debian.ts'
 import { installDebian } from './installed.ts'
 import { journeysOf, signedIn, type Subject } from './journeys.ts'
 import { blockOf } from './pages.ts'
-import { type Application, copyWithLinked, dataFolder, run, startMariaDb, startPhp } from './programs.ts'
+import type { Application } from './programs.ts'
 
 /** Signs in with cookies of WordPress, and trusts them afterwards, like many plugins. */
 const trustingPlugin = `<?php
@@ -20,62 +19,24 @@ add_action('init', function () {
 }, 1);
 `
 
-async function startWordPress(t: TestContext, plugin = blockOf('wordpress', 'php')): Promise<Application> {
-  const socket = await startMariaDb(t, 'wordpress')
-  const program = join(dataFolder(t), 'wordpress')
-  copyWithLinked('/usr/share/wordpress', program)
-  // The address of the test is known only when the gateway runs.
-  const settings = blockOf('wordpress', 'php', 'WP_HOME').replaceAll(
-    "'https://wiki.example.com'",
-    "'http://' . ($_SERVER['HTTP_HOST'] ?? 'localhost')",
-  )
-  writeFileSync(
-    join(program, 'wp-config.php'),
-    `<?php
-define('DB_NAME', 'wordpress');
-define('DB_USER', 'root');
-define('DB_PASSWORD', '');
-define('DB_HOST', 'localhost:${socket}');
-define('DISABLE_WP_CRON', true);
-define('AUTOMATIC_UPDATER_DISABLED', true);
-define('WP_HTTP_BLOCK_EXTERNAL', true);
-foreach (['AUTH', 'SECURE_AUTH', 'LOGGED_IN', 'NONCE'] as $name) {
-    define("{$name}_KEY", "key of $name");
-    define("{$name}_SALT", "salt of $name");
-}
-$table_prefix = 'wp_';
-${settings}
-if (!defined('ABSPATH')) define('ABSPATH', __DIR__ . '/');
-require_once ABSPATH . 'wp-settings.php';
-`,
-  )
-  run(['php'], {
-    input: `<?php define('WP_INSTALLING', true); require '${program}/wp-load.php'; require ABSPATH . 'wp-admin/includes/upgrade.php';
-    wp_install('Intranet', 'root', 'root@example.com', true, '', 'a password that nobody uses');`,
+// News need a connection to wordpress.org.
+const withoutNews = `<?php
+add_action('wp_dashboard_setup', fn() => remove_meta_box('dashboard_primary', 'dashboard', 'side'));
+`
+
+/** With the settings and a plugin of the page. */
+function start(t: TestContext, plugin = blockOf('wordpress', 'php')): Promise<Application> {
+  return startWordPress(t, {
+    settings: blockOf('wordpress', 'php', 'WP_HOME').replaceAll("'https://wiki.example.com'", requestedAddress),
+    plugins: { 'gatehouse.php': plugin, 'without-news.php': withoutNews },
   })
-  const plugins = join(program, 'wp-content', 'mu-plugins')
-  mkdirSync(plugins, { recursive: true })
-  writeFileSync(join(plugins, 'gatehouse.php'), plugin)
-  // News need a connection to wordpress.org.
-  const withoutNews = `add_action('wp_dashboard_setup', fn() => remove_meta_box('dashboard_primary', 'dashboard', 'side'));`
-  writeFileSync(join(plugins, 'without-news.php'), `<?php ${withoutNews}\n`)
-  return startPhp(t, program, '/readme.html')
 }
 
 const subject: Subject = {
   name: 'WordPress',
   page: 'wordpress',
-  install: () =>
-    installDebian(
-      {
-        wordpress: '/usr/share/wordpress/wp-load.php',
-        'php-cli': '/usr/bin/php',
-        'php-mysql': '/usr/share/doc/php-mysql',
-        'mariadb-server': '/usr/sbin/mariadbd',
-      },
-      ['wordpress', '6.1'],
-    ),
-  start: startWordPress,
+  install: () => installDebian(packages.wordpress, ['wordpress', '6.1']),
+  start,
   home: '/wp-admin/',
   showsPerson: (page, person) => page.locator('#wp-admin-bar-my-account').getByText(`Howdy, ${person}`).waitFor(),
   use: async (page) => {
@@ -105,7 +66,7 @@ const subject: Subject = {
 
 journeysOf(subject, {
   'a plugin that trusts a cookie of WordPress does not greet the previous person': async (t) => {
-    const trusting = { ...subject, start: (t: TestContext) => startWordPress(t, trustingPlugin) }
+    const trusting = { ...subject, start: (t: TestContext) => start(t, trustingPlugin) }
     const { site, page } = await signedIn(t, trusting)
 
     await site.endAtProvider('Jane Doe')
