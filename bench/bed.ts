@@ -31,7 +31,7 @@ export async function makeBed(): Promise<Bed> {
   const scope = { after: (tidy: () => unknown) => void over.push(tidy) }
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'))
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
-  const { url } = await startServer('upstream.ts')
+  const { url } = await startServer('upstream.ts', [folder])
   const redis = await startRedis(scope)
   const provider = await startProvider()
   scope.after(() => provider.close())

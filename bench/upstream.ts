@@ -5,9 +5,10 @@
 //   GET /typical/N        N bytes, with as many header fields as responses usually have; 417 if the
 //                         request does not have the fields of a browser
 //   POST /upload          reads a body of a known length, and responds with 1 KiB
-//   GET /page/            a page with 60 files below the same path; /page/alone has none
+//   GET /alone            a page without files
 //   GET /whoami           the head of the request, as text
 //   GET /ws               a WebSocket that returns each message
+//   other requests        what is recorded in the folder that its argument names
 //
 // A request with X-Session-Cookie and without the cookie SID gets one.
 //
@@ -18,10 +19,10 @@
 // response is 417.
 import { createHash } from 'node:crypto'
 import { createServer, type Socket } from 'node:net'
-import { pageResponse } from './application-page.ts'
 import { hasTypicalFields, responseFields } from './load/typical-fields.ts'
 import { claimValues } from './people.ts'
 import { serving } from './process.ts'
+import { recordedResponse } from './recording.ts'
 import { echoFrames } from './websocket-echo.ts'
 
 function answer(status: string, body: Buffer, type = 'text/plain', fields: readonly string[] = []): Buffer {
@@ -61,8 +62,10 @@ const withCookie = Buffer.from(
 )
 const noIdentity = answer('417 Expectation Failed', Buffer.from('The identity headers are not those of the person.\n'))
 const noFields = answer('417 Expectation Failed', Buffer.from('Header fields of the client are missing.\n'))
+const alone = answer('200 OK', Buffer.from('<!doctype html><title>Application</title><p>Welcome.'), 'text/html')
 const unknown = answer('404 Not Found', Buffer.alloc(0))
 
+const [folder = ''] = process.argv.slice(2)
 const endOfHead = '\r\n\r\n'
 
 /** The connection of a client, with one request after the other. */
@@ -117,18 +120,19 @@ class Connection {
       this.#socket.write(this.#lastResponse)
       return false
     }
-    if (head.startsWith('POST /upload')) return this.#readBody(head)
+    if (head.startsWith('POST /upload')) return this.#readBody(head, isIdentified(head) ? received : noIdentity)
     if (/^upgrade: websocket/im.test(head)) return this.#upgrade(head)
-    if (head.startsWith('GET /page/')) this.#socket.write(pageResponse(head) ?? unknown)
+    if (head.startsWith('GET /alone')) this.#socket.write(alone)
     else if (head.startsWith('GET /whoami')) this.#socket.write(answer('200 OK', Buffer.from(head, 'latin1')))
-    else this.#socket.write(unknown)
+    else if (head.startsWith('POST ')) return this.#readBody(head, recordedResponse(folder, head) ?? unknown)
+    else this.#socket.write(recordedResponse(folder, head) ?? unknown)
     return false
   }
 
-  #readBody(head: string): boolean {
+  #readBody(head: string, response: Buffer): boolean {
     const length = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? NaN)
     if (Number.isNaN(length)) throw new Error(`an upload of unknown length:\n${head}`)
-    this.#afterBody = isIdentified(head) ? received : noIdentity
+    this.#afterBody = response
     this.#bodyLeft = length - this.#text.length
     this.#text = ''
     if (this.#bodyLeft > 0) return true

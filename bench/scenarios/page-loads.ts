@@ -5,7 +5,7 @@ import { getGlobalDispatcher, setGlobalDispatcher } from 'undici'
 import { issueCertificates } from '../../test/support/certificates.ts'
 import { chromiumArguments, shellPath } from '../../test/support/chromium-program.ts'
 import { freePort } from '../../test/support/free-port.ts'
-import { fileCount } from '../application-page.ts'
+import { mainPage, recordMainPage } from '../phpmyadmin.ts'
 import { quietness, table } from '../report.ts'
 import { figureOf, percentile, runInTurn, startMeter, type Disturbed } from '../rounds.ts'
 import { settingOf, type Stand, trustOnly } from '../stand.ts'
@@ -16,12 +16,12 @@ const loadsInARound = 12
 const leastRounds = 5
 
 /**
- * What a person waits for: a page with its files in a real browser over TLS and HTTP/2, with an
+ * What a person waits for: a page of a real application with its files in a real browser over TLS and HTTP/2, with an
  * empty cache and new connections, then again; and the first page after a sign-in, from the click.
  */
 export const pageLoads: Scenario = {
   name: 'page-loads',
-  title: `A page with ${fileCount} files in Chromium, over TLS and HTTP/2`,
+  title: 'The main page of phpMyAdmin in Chromium, over TLS and HTTP/2',
   async run(bench) {
     const { server } = issueCertificates()
     const usual = getGlobalDispatcher()
@@ -31,6 +31,8 @@ export const pageLoads: Scenario = {
       args: [...chromiumArguments, `--ignore-certificate-errors-spki-list=${pinOf(server.cert)}`],
     })
     try {
+      const { files, bytes } = await recordMainPage(browser, bench.bed.folder)
+      bench.print(`The page has ${files} files of ${(bytes / 2 ** 20).toFixed(1)} MiB.`)
       const stands = await standAll(withRedis(bench), { tls: server }, 'http2')
       for (const stand of stands) await loadsOf(browser, stand, 2)
       const plan = { ...bench.plan, rounds: Math.max(bench.plan.rounds, leastRounds) }
@@ -74,8 +76,8 @@ async function loadsOf(browser: Browser, stand: Stand, count: number): Promise<L
     const context = await browser.newContext()
     await context.addCookies(cookiesOf(stand))
     const page = await context.newPage()
-    cold.push(await load(page, `${originOf(stand)}/page/`))
-    warm.push(await load(page, `${originOf(stand)}/page/`))
+    cold.push(await load(page, `${originOf(stand)}${mainPage}`))
+    warm.push(await load(page, `${originOf(stand)}${mainPage}`))
     await context.close()
   }
   return { cold, warm, foreign: stop().foreign }
@@ -84,7 +86,8 @@ async function loadsOf(browser: Browser, stand: Stand, count: number): Promise<L
 /** Loads a page and returns the time of its load event, in ms. */
 async function load(page: Page, url: string): Promise<number> {
   const response = await page.goto(url, { waitUntil: 'load' })
-  if (response?.status() !== 200 || page.url() !== url) throw new Error(`${url}: ${response?.status()} ${page.url()}`)
+  if (response?.status() !== 200 || response.url() !== url)
+    throw new Error(`${url}: ${response?.status()} ${response?.url()}`)
   // The program of the page itself may not have run to the end of its load event.
   const read = () => page.evaluate('performance.getEntriesByType("navigation")[0].loadEventEnd') as Promise<number>
   for (;;) {
@@ -111,7 +114,7 @@ async function firstPagesOf(
     const page = await context.newPage()
     const before = bed.provider.respondingMs()
     const startedAt = performance.now()
-    await page.goto(`${originOf(stand)}/page/alone`, { waitUntil: 'load' })
+    await page.goto(`${originOf(stand)}/alone`, { waitUntil: 'load' })
     const took = performance.now() - startedAt
     if ((await page.textContent('p')) !== 'Welcome.') throw new Error(`signing in ended at ${page.url()}`)
     ms.push(took - (bed.provider.respondingMs() - before))
@@ -152,7 +155,7 @@ function printLoads({ print, draw, facts }: Bench, measured: ReadonlyMap<Stand, 
     bars: rows.map((row) => ({ name: row[0] ?? '', value: Number(row[column]) })),
   })
   draw({
-    title: `A page with ${fileCount} files: from the start of the navigation to the load event, ms`,
+    title: 'The main page of phpMyAdmin: from the start of the navigation to the load event, ms',
     groups: [
       group('empty cache, p50', 1),
       group('empty cache, p95', 2),
