@@ -12,8 +12,8 @@ import { settingOf, type Stand, trustOnly } from '../stand.ts'
 import { standAll, withRedis } from './requests.ts'
 import type { Bench, Scenario } from './scenario.ts'
 
-const loadsInARound = 12
-const leastRounds = 5
+const loadsInARound = 6
+const leastRounds = 10
 
 /**
  * What a person waits for: a page of a real application with its files in a real browser over TLS and HTTP/2, with an
