@@ -54,6 +54,8 @@ export const pauses = {
   retryRevocationsMs: 1_000,
   /** The pause between two attempts to carry out endings that the store has not taken. */
   repeatEndingsMs: 1_000,
+  /** The pause between two attempts to release leases of commands that were given up. */
+  releaseLeasesMs: 500,
   /** How long a start waits for the file of the sessions, which another process has open. */
   lockSessionFileMs: 2_000,
   /**

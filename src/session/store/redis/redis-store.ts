@@ -16,6 +16,7 @@ import {
   type StoreNotice,
   type StoreTime,
 } from '../store.ts'
+import { AbandonedLeases } from './abandoned-leases.ts'
 import { redisSchemeMismatch } from './advice.ts'
 import { StoreFitness } from './fitness.ts'
 import { asBuffer, atLeast1, hashOf, RedisKeys } from './keys.ts'
@@ -60,6 +61,7 @@ export class RedisStore implements SessionStore {
   readonly #reads: SharedReads
   readonly #runs: RedisRuns
   readonly #clock: Clock
+  readonly #abandoned = new AbandonedLeases((place, owner) => this.#commands.run('releaseLease', [place], [owner]))
 
   constructor(config: RedisStoreConfig, { log, clock, onReached }: RedisStoreParts) {
     const servers = connectToRedis(config)
@@ -210,8 +212,9 @@ export class RedisStore implements SessionStore {
   }
 
   async acquireLease(key: SessionKey, owner: string, ttl: number): Promise<boolean> {
-    const taking = this.#commands.redis.set(this.#keys.session(key).lease, owner, 'PX', atLeast1(ttl), 'NX')
-    return (await this.#commands.reply(taking)) === 'OK'
+    const { lease } = this.#keys.session(key)
+    const taking = this.#commands.redis.set(lease, owner, 'PX', atLeast1(ttl), 'NX')
+    return (await this.#orAbandon(this.#commands.reply(taking), lease, owner)) === 'OK'
   }
 
   async renewLease(key: SessionKey, owner: string, ttl: number): Promise<boolean> {
@@ -219,7 +222,17 @@ export class RedisStore implements SessionStore {
   }
 
   async releaseLease(key: SessionKey, owner: string): Promise<void> {
-    await this.#commands.run('releaseLease', [this.#keys.session(key).lease], [owner])
+    const { lease } = this.#keys.session(key)
+    await this.#orAbandon(this.#commands.run('releaseLease', [lease], [owner]), lease, owner)
+  }
+
+  async #orAbandon<T>(command: Promise<T>, lease: string, owner: string): Promise<T> {
+    try {
+      return await command
+    } catch (error) {
+      this.#abandoned.add(lease, owner)
+      throw error
+    }
   }
 
   async readDocument(name: string): Promise<SealedDocument | undefined> {
@@ -271,6 +284,7 @@ export class RedisStore implements SessionStore {
   async close(): Promise<void> {
     this.#endings.recent.clear()
     this.#notices.close()
+    await this.#abandoned.stop()
     const { commands, subscriber, endings } = this.#servers
     await Promise.all([commands.close(), subscriber.close(), endings?.close()])
   }
