@@ -3,6 +3,7 @@ import { connect } from 'node:http2'
 import { test, type TestContext } from 'node:test'
 import { status } from '@grpc/grpc-js'
 import { issueCertificates } from '../support/certificates.ts'
+import { decide, startDecisionPoint } from '../support/decision-point.ts'
 import { freePort } from '../support/free-port.ts'
 import { type AskedWorld, clientCertOf, startAskedWorld } from './asking.ts'
 import { type CheckResponse, type EnvoyClient, envoyClient, type HeaderOption } from './envoy-client.ts'
@@ -249,4 +250,22 @@ test('The listener closes with the gateway, also with a connection open', async 
   await world.replicas[0]?.stop()
 
   await assert.rejects(sendBytes(port, frame([])))
+})
+
+test('Envoy gets no permission when the session ends while the decision is awaited', async (t) => {
+  const point = await startDecisionPoint(t)
+  const { world, check } = await startEnvoy(t, { wiki: `authorize_with: { url: "${point.url}", timeout: 10s }` })
+  const cookie = await world.signIn()
+  const held = Promise.withResolvers<() => void>()
+  point.answer = (req, res, evaluation) => held.resolve(() => decide({ decision: true })(req, res, evaluation))
+  const response = check({ headers: { cookie } })
+  const permit = await held.promise
+  const [session] = world.provider.sessions()
+  await world.postLogoutToken({
+    logout_token: await world.provider.logoutToken({ sid: session?.sid ?? '', sub: 'jane' }),
+  })
+
+  permit()
+
+  assert.equal((await response).denied_response?.status.code, 401)
 })
