@@ -26,9 +26,10 @@ export interface Plan {
 }
 
 /**
- * Runs a round of each, then the next one of each, so that changes of the machine affect all of
- * them. A round that other programs disturbed is run once more while there is time. Of surplus
- * rounds, those with the least disturbance count, whatever their results.
+ * Runs a round of each, then the next one of each, backwards: changes of the machine affect all of
+ * them, and none always follows the same one. A round that other programs disturbed is run once more
+ * while there is time. Of surplus rounds, those with the least disturbance count, whatever their
+ * results.
  */
 export async function runInTurn<Each, Round extends Disturbed>(
   all: readonly Each[],
@@ -38,7 +39,7 @@ export async function runInTurn<Each, Round extends Disturbed>(
   const { rounds, patience, repeatUntil } = plan
   const done = new Map<Each, Round[]>(all.map((each) => [each, []]))
   for (let round = 0; round < rounds + mostRepeated; round += 1)
-    for (const [each, results] of done) {
+    for (const [each, results] of round % 2 === 0 ? done : [...done].toReversed()) {
       const isLate = performance.now() > repeatUntil
       if ((isLate && results.length >= rounds) || results.filter(isQuiet).length === rounds) continue
       await untilQuiet(isLate ? 0 : patience)

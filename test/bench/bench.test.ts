@@ -167,6 +167,16 @@ test('A round that other programs disturbed is repeated, but not after the time 
   assert.deepEqual(await foreignOf(0), [0, 0.5])
 })
 
+test('Each second turn goes backwards, so that no contender always has its round after the same one', async () => {
+  const plan = { rounds: 2, seconds: 1, warmUp: 1, patience: 0, repeatUntil: Infinity }
+  const turns: string[] = []
+  await runInTurn(['a', 'b', 'c'], plan, async (each) => {
+    turns.push(each)
+    return { foreign: 0 }
+  })
+  assert.equal(turns.join(''), 'abccba')
+})
+
 const performancePage = readFileSync(join(root, 'docs/performance.md'), 'utf8')
 const shown = [...forTargets, ...further].filter(({ name }) => hasSection(performancePage, name))
 const sections = ['contenders', 'targets', ...shown.map(({ name }) => name)]
