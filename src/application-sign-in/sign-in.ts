@@ -45,7 +45,7 @@ export interface ApplicationSignInParts {
   readonly upstreams: Upstreams
   /** What the gateway sends on behalf of a person, the rules have to admit. */
   readonly admit: Admit
-  readonly sessions: Pick<Sessions, 'read' | 'replace'>
+  readonly sessions: Pick<Sessions, 'read' | 'replace' | 'hasEnded'>
   readonly store: LeaseStore
   readonly secrets: ApplicationSecrets
   readonly clock: Clock
@@ -164,7 +164,10 @@ export class ApplicationSignIns {
       if ('why' in credentials) throw new Left(credentials.why)
       return await this.#send(attempt, stored, credentials, { exchange, lost })
     } catch (error) {
-      return this.#leave(attempt, stored, { error, wasSent: exchange.hasSentSecret })
+      const wasSent = exchange.hasSentSecret
+      // As above: the repeated request finds no session.
+      if (!wasSent && this.#parts.sessions.hasEnded(session)) return 'done'
+      return this.#leave(attempt, stored, { error, wasSent })
     }
   }
 
@@ -354,7 +357,7 @@ class SignInExchange {
   /** Sends a request that the rules admit for the person. */
   async send(target: string, { fields = [], content, authorization }: Prepared): Promise<OwnResponse> {
     const { upstream, signIn, session, request } = this.#attempt
-    const { upstreams, clock, admit } = this.#parts
+    const { upstreams, clock, admit, sessions } = this.#parts
     const { facts, pass } = request
     const { proto, host, clientAddress } = facts.forwarded
     const method = content === undefined ? 'GET' : 'POST'
@@ -377,7 +380,8 @@ class SignInExchange {
       identity: [...admission.identity, ...more],
       fields: ['X-Forwarded-For', clientAddress, ...fields],
     }
-    const options = { timeoutMs: signIn.timeoutMs, maxContentBytes: maxHeldBytes }
+    const hasEnded = () => sessions.hasEnded(session)
+    const options = { timeoutMs: signIn.timeoutMs, maxContentBytes: maxHeldBytes, hasEnded }
     const exchange = new OwnExchange(at, ownRequest(own, at, upstream), session, options)
     const received = await exchange.response.finally(() => {
       if (content !== undefined || authorization !== undefined) this.hasSentSecret ||= exchange.wasSent

@@ -78,6 +78,11 @@ interface OwnExchangeOptions {
   readonly timeoutMs: number
   /** The most content that is read, in bytes. Absent: the content is not used. */
   readonly maxContentBytes?: number
+  /**
+   * Whether the session has ended, on whose behalf it is sent. It may have waited for a connection.
+   * Absent: it is sent after the end, too.
+   */
+  readonly hasEnded?: () => boolean
 }
 
 /**
@@ -91,6 +96,7 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
   readonly #upstream: Upstream
   readonly #request: UpstreamRequest
   readonly #maxContentBytes: number | undefined
+  readonly #hasEnded: (() => boolean) | undefined
   readonly #timer: NodeJS.Timeout
   #slot: ConnectionSlot | undefined
   #control: ExchangeControl | undefined
@@ -105,11 +111,12 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
     upstream: Upstream,
     request: UpstreamRequest,
     client: string,
-    { timeoutMs, maxContentBytes }: OwnExchangeOptions,
+    { timeoutMs, maxContentBytes, hasEnded }: OwnExchangeOptions,
   ) {
     this.#upstream = upstream
     this.#request = request
     this.#maxContentBytes = maxContentBytes
+    this.#hasEnded = hasEnded
     this.#timer = setTimeout(() => this.#end(late), timeoutMs)
     if (upstream.slots.isFullFor(client)) this.#end(busy)
     else this.#slot = upstream.slots.acquire(client, this)
@@ -130,6 +137,7 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
   }
 
   onSend(control: ExchangeControl): boolean {
+    if (this.#hasEnded?.() === true) this.#end(ended)
     if (this.#isOver) return false
     this.#sendings += 1
     this.#control = control
@@ -193,4 +201,5 @@ const nothing = Buffer.alloc(0)
 const undecodable = new GatewayError('ERR_UPSTREAM_RESPONSE', 'the content of the response cannot be decoded')
 const late = new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no response within the timeout of the call')
 const busy = new GatewayError('ERR_UPSTREAM_BUSY', 'too many requests wait for a connection')
+const ended = new GatewayError('ERR_UNAUTHENTICATED', 'the session has ended')
 const tooLong = new GatewayError('ERR_UPSTREAM_RESPONSE', 'the content of the response is too long')
