@@ -4,7 +4,7 @@ import { reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
 import { SingleFlight } from '../core/single-flight.ts'
-import type { Pass } from '../gate/admission.ts'
+import { hasEnded, type Pass } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import { cookieField, keepCookies, type KeptCookie, readSetCookie, sizeOf } from '../http/cookie-jar.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
@@ -166,9 +166,14 @@ export class ApplicationSignIns {
     } catch (error) {
       const wasSent = exchange.hasSentSecret
       // As above: the repeated request finds no session.
-      if (!wasSent && this.#parts.sessions.hasEnded(session)) return 'done'
+      if (!wasSent && this.#hasEnded(stored)) return 'done'
       return this.#leave(attempt, stored, { error, wasSent })
     }
+  }
+
+  #hasEnded({ key, record }: StoredSession): boolean {
+    const { sessions, clock } = this.#parts
+    return sessions.hasEnded(key) || clock.now() >= record.absolute_expires_at
   }
 
   /** Sends the sign-in to the application, and keeps what it has given. */
@@ -380,8 +385,11 @@ class SignInExchange {
       identity: [...admission.identity, ...more],
       fields: ['X-Forwarded-For', clientAddress, ...fields],
     }
-    const hasEnded = () => sessions.hasEnded(session)
-    const options = { timeoutMs: signIn.timeoutMs, maxContentBytes: maxHeldBytes, hasEnded }
+    const options = {
+      timeoutMs: signIn.timeoutMs,
+      maxContentBytes: maxHeldBytes,
+      hasEnded: () => hasEnded(admission, sessions, clock.now()),
+    }
     const exchange = new OwnExchange(at, ownRequest(own, at, upstream), session, options)
     const received = await exchange.response.finally(() => {
       if (content !== undefined || authorization !== undefined) this.hasSentSecret ||= exchange.wasSent

@@ -1,6 +1,7 @@
 import { externalUrlAt, startPageOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
+import type { Clock } from '../core/clock.ts'
 import { hasAccessKey } from '../core/credentials.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
@@ -29,6 +30,7 @@ export interface ForwardAuthParts {
   readonly audit: Audit
   readonly misuseLog: Pick<MisuseLog, 'note'>
   readonly sessions: Parameters<typeof hasEnded>[1]
+  readonly clock: Pick<Clock, 'now'>
 }
 
 /** The proxy may send the request to the application. */
@@ -113,7 +115,8 @@ export class ForwardAuth {
     const misuse = misuseIn(admission)
     if (misuse !== undefined) this.#parts.misuseLog.note(misuse, facts.skippedSession, record.cause)
     if (admission.kind !== 'pass') return refused(this.#refusal(admission, checkRequest, facts, record))
-    if (hasEnded(admission, this.#parts.sessions))
+    const { sessions, clock } = this.#parts
+    if (hasEnded(admission, sessions, clock.now()))
       throw new GatewayError('ERR_UNAUTHENTICATED', 'the session or the access token has ended meanwhile')
     record.upstream = admission.upstream.name
     record.session = admission.session

@@ -146,6 +146,8 @@ export interface Pass {
   readonly dropped?: readonly DroppedHeader[]
   /** `undefined` on public paths and without a session. That of an access key is its record. */
   readonly session: SessionKey | undefined
+  /** When that session ends at the latest, in ms since the epoch. Absent without a session. */
+  readonly endsAt?: number | undefined
   /**
    * The request has credentials of its own, and no cookie counts. The upstream does not get them.
    */
@@ -202,8 +204,10 @@ export interface Denial {
  * have waited for a decision, a token or its content.
  */
 export function hasEnded(
-  { session, isOver }: Pass,
+  { session, endsAt, isOver }: Pass,
   sessions: { readonly hasEnded: (session: SessionKey) => boolean },
+  now: number,
 ): boolean {
-  return isOver?.() === true || (session !== undefined && sessions.hasEnded(session))
+  if (isOver?.() === true || (endsAt !== undefined && now >= endsAt)) return true
+  return session !== undefined && sessions.hasEnded(session)
 }

@@ -249,6 +249,7 @@ function admitKnown(
     identity: sent.fields,
     dropped: sent.dropped,
     session: session?.key,
+    endsAt: session?.record.absolute_expires_at,
     caller,
     isOver: identity.isOver,
     cookies: session && upstream.sessionCookies.length > 0 ? cookiesOf(session.record, upstream.name) : undefined,

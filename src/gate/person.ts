@@ -91,6 +91,7 @@ function admitPerson(facts: RequestFacts, route: Route, identity: SignedIn, cont
     identity: sent.fields,
     dropped: sent.dropped,
     session: session.key,
+    endsAt: session.record.absolute_expires_at,
     caller: undefined,
     caching: upstream.cache,
     cookies: upstream.sessionCookies.length > 0 ? cookiesOf(session.record, upstream.name) : undefined,

@@ -86,7 +86,7 @@ export class Exchange implements ReplaceableResponse, TargetObserver, SlotHolder
 
   start(): void {
     const { req, pass, facts, record, parts } = this.#input
-    if (hasEnded(pass, parts)) return this.cut('session_ended')
+    if (hasEnded(pass, parts, parts.clock.now())) return this.cut('session_ended')
     // Each round of a loop would open another connection (RFC 5842 §7.2).
     if (String(req.headers[loopField] ?? '').includes(this.#upstream.loopMarker)) {
       this.#fail(new GatewayError('ERR_LOOP', 'the upstream sent the request back to this gateway'))

@@ -286,7 +286,8 @@ export class AdmissionHandler {
     const { res, record } = incoming
     const { pass } = admission
     // Another decision could admit it again, without end.
-    if (hasEnded(pass, proxy)) return refusals.refuse(incoming, 'ERR_UNAUTHENTICATED', 'the sign-in has ended')
+    if (hasEnded(pass, proxy, proxy.clock.now()))
+      return refusals.refuse(incoming, 'ERR_UNAUTHENTICATED', 'the sign-in has ended')
     if (!decisions.hasMemoryFor(incoming, pass)) return refusals.refuse(incoming, 'ERR_OVERLOADED', overloaded)
     decisions.recordPass(record, pass)
     const response = await responseOf(admission, incoming)

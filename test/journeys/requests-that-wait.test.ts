@@ -175,28 +175,30 @@ test('A kept form whose session ends during the decision stays kept, and is sent
   await serves(started)
 })
 
-test('A key that ends during the decision about its request is refused, and the application gets nothing', async (t) => {
-  const point = await startHoldingPoint(t)
-  const { url: upstream, seen } = await startRecordingApplication(t)
-  const world = await startKeyWorld(t, {
-    upstream,
-    upstreamSettings: `keys: { for_at_most: 90d, idle: 30d, header: X-Api-Key }
+for (const how of ['by its person', 'by its time'])
+  test(`A key that ends ${how} during the decision is refused, and the application gets nothing`, async (t) => {
+    const point = await startHoldingPoint(t)
+    const { url: upstream, seen } = await startRecordingApplication(t)
+    const world = await startKeyWorld(t, {
+      upstream,
+      upstreamSettings: `keys: { for_at_most: 90d, idle: 30d, header: X-Api-Key }
     rules: [{ path: /api/*, keys: true }]
     ${point.settings}`,
+    })
+    const jane = await signedIn(world)
+    const key = await makeKey(jane, world)
+    seen.length = 0
+    const held = point.hold()
+    const response = fetch(`${world.url}/api/page`, { headers: basic(key) })
+    const permit = await held
+    if (how === 'by its time') world.moveClock(91 * 24 * 60 * 60_000)
+    else await pressButton(jane, await jane.get(world.page), /^End the key/)
+
+    permit()
+
+    assert.equal((await response).status, 401)
+    assert.deepEqual(seen, [])
   })
-  const jane = await signedIn(world)
-  const key = await makeKey(jane, world)
-  seen.length = 0
-  const held = point.hold()
-  const response = fetch(`${world.url}/api/page`, { headers: basic(key) })
-  const permit = await held
-  await pressButton(jane, await jane.get(world.page), /^End the key/)
-
-  permit()
-
-  assert.equal((await response).status, 401)
-  assert.deepEqual(seen, [])
-})
 
 test('An access token whose session ends during the decision is refused, and the application gets nothing', async (t) => {
   const point = await startHoldingPoint(t)

@@ -14,6 +14,7 @@ async function start(t: TestContext, settings = '') {
   application.passwords.set('jane', 'jane.doe@example.com')
   const world = await startWorld(t, {
     upstream: application.url,
+    session: 'absolute_timeout: 1h',
     settings: 'admin: { listen: 127.0.0.1:0 }',
     upstreamSettings: `session_cookies: [APP, browser]
     application_sign_in: { page: /login, fields: { user: "{username}", pass: "{password}" }, password: { claim: email } }
@@ -51,6 +52,21 @@ async function signInElsewhere(world: World, point: DecisionPoint): Promise<void
   point.answer = decide({ decision: true })
   assert.match((await world.browser().get(`${world.url}/orders`)).body, /Orders of jane/)
 }
+
+test('A password is not sent when the session reaches absolute_timeout while the decision about it is awaited', async (t) => {
+  const { point, application, world, jane } = await start(t)
+  const held = holdDecision(point)
+  const response = jane.send(`${world.url}/orders`)
+  const permit = await held
+  world.moveClock(60 * 60_000)
+
+  permit()
+
+  assert.match(String((await response).headers['location']), /sign-in/)
+  await signInElsewhere(world, point)
+  assert.equal(application.attempts.length, 1)
+  assert.deepEqual(leftIn(world), [])
+})
 
 test('A password is not sent when the session ends while the decision about it is awaited', async (t) => {
   const { point, application, world, jane } = await start(t)

@@ -107,3 +107,45 @@ test('A form whose session ends while it is received gets 401, and the applicati
   assert.equal(response.statusCode, 401)
   assert.deepEqual(received, [])
 })
+
+for (const [what, path] of [
+  ['the application', '/echo'],
+  ['a text of the gateway', '/text'],
+] as const)
+  test(`A request for ${what} gets 401 when its session reaches absolute_timeout while the decision is awaited`, async (t) => {
+    const point = await startDecisionPoint(t)
+    const { url: upstream, seen } = await startRecordingApplication(t)
+    const upstreamSettings = `authorize_with: { url: "${point.url}", timeout: 10s }
+    rules: [{ path: /text, respond: { status: 200, text: for Jane } }]`
+    const session = 'absolute_timeout: 1h'
+    const world = await startWorld(t, { upstream, upstreamSettings, session })
+    const jane = world.browser()
+    await jane.get(`${world.url}/`)
+    seen.length = 0
+    const held = Promise.withResolvers<() => void>()
+    point.answer = (req, res, evaluation) => held.resolve(() => decide({ decision: true })(req, res, evaluation))
+    const response = jane.fetch(`${world.url}${path}`)
+    const permit = await held.promise
+    world.moveClock(60 * 60_000)
+
+    permit()
+
+    assert.equal((await response).status, 401)
+    assert.deepEqual(seen, [])
+  })
+
+test('Another proxy gets no permission when the session reaches absolute_timeout while the decision is awaited', async (t) => {
+  const point = await startDecisionPoint(t)
+  const wiki = `authorize_with: { url: "${point.url}", timeout: 10s }`
+  const world = await startAskedWorld(t, { wiki, session: 'absolute_timeout: 1h' })
+  const cookie = await world.signIn()
+  const held = Promise.withResolvers<() => void>()
+  point.answer = (req, res, evaluation) => held.resolve(() => decide({ decision: true })(req, res, evaluation))
+  const response = world.ask([...world.described(), ['Cookie', cookie]])
+  const permit = await held.promise
+  world.moveClock(60 * 60_000)
+
+  permit()
+
+  assert.equal((await response).status, 401)
+})
