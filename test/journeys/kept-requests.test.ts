@@ -151,9 +151,61 @@ test('A person can decline: the form is deleted, and the browser returns to the 
 
   assert.equal(declined.status, 303)
   assert.equal(declined.headers['location'], '/forms')
+  assert.match((await goOn(jane, await press(jane, page, 'Do not send'))).body, /There is nothing to send any more\./)
   assert.match((await goOn(jane, await press(jane, page, 'Send now'))).body, /There is nothing to send any more\./)
   assert.deepEqual(application.received, [])
   assert.equal([...jane.cookies.keys()].filter((name) => name.includes('-kept-')).length, 0)
+})
+
+test('Malformed cookies beside that of a form do not keep its person from it', async (t) => {
+  const { world, application } = await startForms(t)
+  const jane = await signedOut(world)
+  const page = await goOn(jane, await submit(jane, world.url))
+  for (const name of ['gatehouse-kept-12345678', 'gatehouse-kept-', 'gatehouse-kept-x!'])
+    for (const value of ['junk', `${'x'.repeat(24)}.${'x'.repeat(39)}`]) {
+      jane.cookies.set(name, { value, path: '/' })
+      assert.match((await jane.get(page.url)).body, /Do you want to send what you entered/, `${name}=${value}`)
+    }
+
+  await press(jane, page, 'Send now')
+
+  assert.equal(onlyOne(application).content.toString(), typed)
+})
+
+test('A form whose content is incomplete in Redis is not sent, and takes no place any more', async (t) => {
+  const { world, application } = await startForms(t, { store: 'redis' })
+  const jane = await signedOut(world)
+  const keys = await keptKeys(t, world)
+  const page = await goOn(jane, await submit(jane, world.url))
+  const redis = new Redis(world.redis?.port ?? assert.fail(), '127.0.0.1')
+  t.after(() => redis.disconnect())
+  const [key = ''] = (await keys()).filter((each) => /:k:[^:]+$/.test(each))
+  assert.equal(await redis.hset(key, '0', 'other bytes'), 0)
+
+  const refused = await goOn(jane, await press(jane, page, 'Send now'))
+
+  assert.match(refused.body, /There is nothing to send any more\./)
+  assert.deepEqual(await keys(), [])
+  assert.deepEqual(application.received, [])
+})
+
+test('Another signed-in person who has the cookie of a form can neither send nor decline it', async (t) => {
+  const { world, application } = await startForms(t)
+  const jane = await signedOut(world)
+  const page = await goOn(jane, await submit(jane, world.url))
+  const samir = world.browser('samir')
+  await samir.get(`${world.url}/forms`)
+  for (const [name, cookie] of jane.cookies) if (name.includes('-kept-')) samir.cookies.set(name, cookie)
+
+  for (const button of ['Do not send', 'Send now'] as const)
+    assert.equal(
+      (await press(samir, page, button)).headers['location'],
+      new URL(page.url).pathname + new URL(page.url).search,
+    )
+
+  assert.deepEqual(application.received, [])
+  assert.deepEqual(audited(world, 'kept_request.declined'), [])
+  assert.match((await press(jane, page, 'Send now')).body, /Thank you, jane/)
 })
 
 for (const how of ['in the same tab', 'in another tab'] as const) {
@@ -274,6 +326,14 @@ test('While Redis is away, a page says that the form is not saved, and links to 
     assert.match(page.body, /href="\/forms">Try again/)
   }
   assert.deepEqual(application.received, [])
+  const lines = world.replicas.flatMap(({ log }) => log.filter(({ message }) => message === 'kept_request.not_kept'))
+  assert.deepEqual(
+    lines.map(({ level, fields }) => [level, fields['reason']]),
+    [
+      ['warn', 'unavailable'],
+      ['warn', 'unavailable'],
+    ],
+  )
 })
 
 test('With two replicas, one keeps the form and the other sends it', async (t) => {
