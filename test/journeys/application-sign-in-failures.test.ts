@@ -118,6 +118,7 @@ for (const [what, respond] of [
     assert.equal(reasons(world).length, 1)
     const [event] = world.replicas.flatMap(({ log }) => log).filter(({ message }) => message === 'application.sign_in')
     assert.equal(event?.fields['outcome'], 'failed')
+    assert.equal(event?.fields['reason'], reasons(world)[0])
   })
 
 function cookies(res: ServerResponse, count: number): void {
@@ -403,6 +404,19 @@ test('A text of a page can be a question, and a refusal', async (t) => {
   for (let times = 0; times < 2; times += 1) assert.match((await jane.get(`${world.url}/wiki`)).body, /You are not/)
   assert.equal(posts, 1)
   assert.deepEqual(reasons(world), ['the application has refused the password'])
+})
+
+test('Where the configuration says what a refusal is, another page with the form is not one', async (t) => {
+  const { application, world, jane } = await worldWith(t, `${form}, refusal: { contains: "Wrong password" }`)
+  application.respond = (req, res) => {
+    if (req.method !== 'POST') return false
+    html(res, `Too many people sign in. <form method=post action=/login>${fields}</form>`)
+    return true
+  }
+
+  await jane.get(`${world.url}/orders`)
+
+  assert.deepEqual(reasons(world), ['the application responded with the status 200'])
 })
 
 test('A request for a host that is no part of a URL gets the response of the application', async (t) => {
