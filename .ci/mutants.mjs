@@ -42,10 +42,15 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 const copy = await mutatedCopy(join(folder, 'copy'), mutants)
 const rooms = [...new Set(mutants.map(({ room }) => room))]
 for (const isAll of process.env.ALL === '1' ? [false, true] : [false]) {
-  for (const room of rooms) await search(left(room), [`test/${room}`], isAll)
+  for (const room of rooms.filter(hasTests)) await search(left(room), [`test/${room}`], isAll)
   if (values.then.length > 0) await search(rooms.flatMap(left), values.then, isAll)
 }
 print()
+
+/** Whether a room has a folder of tests. Only `--then` has tests for the others. */
+function hasTests(room) {
+  return existsSync(join(root, 'test', room))
+}
 
 /** The mutants of a room that no test has found yet. */
 function left(wanted) {
