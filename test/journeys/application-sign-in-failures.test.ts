@@ -419,6 +419,75 @@ test('Where the configuration says what a refusal is, another page with the form
   assert.deepEqual(reasons(world), ['the application responded with the status 200'])
 })
 
+for (const [settings, status, location, outcome] of [
+  ['', 303, '/login?error=1', 'refused'],
+  ['success: { cookie: APP }', 303, '/locked', 'failed'],
+  ['success: { path: /home }', 303, '/home', 'done'],
+  ['success: { path: /home }', 303, '/locked', 'failed'],
+  ['success: { path: /home }', 200, '/home', 'failed'],
+  ['refusal: { path: /wrong }', 303, '/wrong', 'refused'],
+  ['refusal: { path: /wrong }', 303, '/home', 'done'],
+] as const)
+  test(`A response to a sign-in with the status ${status} and Location: ${location} is: ${outcome}. ${settings}`, async (t) => {
+    const { application, world, jane } = await worldWith(t, `${form}, ${settings}`)
+    application.respond = (req, res) => {
+      if (req.method !== 'POST') return false
+      res.writeHead(status, { Location: location, 'Set-Cookie': 'kept=1; Path=/' }).end()
+      return true
+    }
+
+    await jane.get(`${world.url}/orders`)
+
+    const events = world.replicas.flatMap(({ log }) => log).filter(({ message }) => message === 'application.sign_in')
+    assert.deepEqual(
+      events.map(({ fields }) => fields['outcome']),
+      [outcome],
+    )
+  })
+
+for (const [status, why] of [
+  [400, 'the application has refused the password'],
+  [401, 'the application has refused the password'],
+  [403, 'the application has refused the password'],
+  [404, 'the application responded with the status 404'],
+  [500, 'the application responded with the status 500'],
+] as const)
+  test(`The status ${status} of a sign-in with JSON means: ${why}`, async (t) => {
+    const { application, world, jane } = await worldWith(t, jsonSettings, 'json')
+    application.respond = (req, res) => {
+      if (req.method !== 'POST') return false
+      res.writeHead(status).end('{}')
+      return true
+    }
+
+    assert.equal((await jane.get(`${world.url}/orders`)).status, 401)
+
+    assert.deepEqual(reasons(world), [why])
+  })
+
+test('The page with the form is opened where the response that asks does not lead to it', async (t) => {
+  const { application, world, jane } = await worldWith(t, `${form}, action: /enter, asks: { status: 403 }`)
+  application.respond = (req, res) => {
+    if (req.url === '/login') html(res, `<form method=post action=/enter>${fields}</form>`)
+    else if (req.url === '/enter' && req.method === 'POST')
+      res.writeHead(303, { Location: '/', 'Set-Cookie': 'APP=1; Path=/' }).end()
+    else if (/APP=1/.test(req.headers.cookie ?? '')) res.end('Orders of jane')
+    else res.writeHead(403).end()
+    return true
+  }
+
+  assert.match((await jane.get(`${world.url}/orders`)).body, /Orders of jane/)
+})
+
+test('Without a session, a public path gets the response of the application', async (t) => {
+  const rules = 'rules: [{ path: /orders, access: public }]'
+  const { application, world, jane } = await worldWith(t, form, 'redirect', rules)
+
+  assert.equal((await jane.send(`${world.url}/orders`)).headers['location'], '/login?next=%2Forders')
+
+  assert.deepEqual([application.requests, reasons(world)], [['GET /orders'], []])
+})
+
 test('A request for a host that is no part of a URL gets the response of the application', async (t) => {
   const { world, jane } = await worldWith(t)
   await jane.get(`${world.url}/.gatehouse/sign-in?return_to=/.gatehouse/sessions`)
