@@ -296,6 +296,18 @@ test('A form that proves too large leaves nothing, and one that fits exactly is 
   assert.equal((await keys()).length, 1)
 })
 
+test('A person has eight forms at a time: a page says that the ninth is not saved', async (t) => {
+  const { world } = await startForms(t)
+  const jane = await signedOut(world)
+  for (let form = 0; form < 8; form += 1) assert.notEqual((await submit(jane, world.url)).status, 401)
+
+  const page = await submit(jane, world.url)
+
+  assert.equal(page.status, 401)
+  assert.match(page.body, /What you entered was not sent and not saved\./)
+  assert.match(page.body, /too many of your forms are saved already/)
+})
+
 test('A client that stops in the middle of a form leaves nothing', async (t) => {
   const { world } = await startForms(t, { store: 'redis' })
   const jane = await signedOut(world)
