@@ -56,9 +56,12 @@ export async function receiveForm(form: ReceivedForm, parts: ReceiveParts): Prom
 }
 
 /** Whether the content of a form may be kept. */
-export function mayKeep({ headers }: Pick<ClientMessage, 'headers'>, { isOn, maxSizeBytes }: KeptRequests): boolean {
+export function mayKeep(
+  { headers }: Pick<ClientMessage, 'headers'>,
+  { maxSizeBytes }: Pick<KeptRequests, 'maxSizeBytes'>,
+): boolean {
   const length = Number(headers['content-length'] ?? Number.NaN)
-  return isOn && length > 0 && length <= maxSizeBytes && keptTypes.test(headers['content-type'] ?? '')
+  return length > 0 && length <= maxSizeBytes && keptTypes.test(headers['content-type'] ?? '')
 }
 
 /**
