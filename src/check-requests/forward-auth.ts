@@ -136,7 +136,7 @@ export class ForwardAuth {
     if (disguised !== undefined && !removesListed)
       throw new GatewayError(
         'ERR_REQUEST_MALFORMED',
-        `the application must not get the field ${disguised}: it could read it as one that only the gateway sets, or request_headers removes it`,
+        `the application must not get the field ${disguised}: it could read it as one that a client must not set, or request_headers removes it`,
       )
     const kept =
       cookie === undefined || hasAccessKey('cookie', cookie)
@@ -235,13 +235,15 @@ function refused(response: Response): Refusal {
 }
 
 /**
- * Whether an application may read a field of the client as one that only the gateway sets, although
- * its name is spelt differently, or as another method, or whether `request_headers` removes it. A
- * proxy that removes fields by the exact names of `headers` lets it through.
+ * Whether an application may read a field of the client as one that only the gateway sets or that
+ * must not reach it, although its name is spelt differently, or as another method, or whether
+ * `request_headers` removes it. A proxy that removes fields by the exact names of `headers` lets it
+ * through.
  */
 function isDisguised(name: string, reserved: ReservedNames): boolean {
   if (kindOfField(name) === 'method_override') return reserved.has(name)
-  return !reserved.own.has(name) && reserved.has(canonicalName(name))
+  const plain = canonicalName(name)
+  return !reserved.own.has(name) && (reserved.has(plain) || (plain !== name && isUnwanted(plain)))
 }
 
 /** Whether a field must not reach an application, whatever the configuration says. */

@@ -287,6 +287,12 @@ for (const [name, uri = '/wiki/page'] of [
   ['X-HTTP-Method-Override'],
   ['OIDC-CLAIM-email', '/wiki/public/logo.png'],
   ['OIDC_access_token'],
+  // CGI, WSGI and PHP read them as X-Rewrite-URL, X-Original-URL, Client-Cert and Proxy.
+  ['X_Rewrite_URL'],
+  ['X_Original-URL', '/wiki/public/logo.png'],
+  ['Client_Cert'],
+  ['client.cert.chain'],
+  ['Proxy_'],
 ] as const)
   test(`A check request with ${name}, which the proxy would pass on, is refused`, async () => {
     const world = shared
@@ -296,6 +302,28 @@ for (const [name, uri = '/wiki/page'] of [
 
     assert.equal(status, 400)
   })
+
+for (const [name, value] of [
+  ['Proxy', 'http://evil.example'],
+  ['X-Original-Host', 'evil.example'],
+] as const)
+  test(`The fields to remove include ${name} of a client`, async () => {
+    const world = shared
+    const cookie = await world.signIn('jane')
+
+    const { status, headers } = await world.ask(world.described({ Cookie: cookie, [name]: value }))
+
+    assert.equal(status, 200)
+    assert.ok(removedBy(headers).includes(name.toLowerCase()), String(removedBy(headers)))
+  })
+
+test('A path in an unusual spelling that has one meaning is allowed', async () => {
+  const world = shared
+  const cookie = await world.signIn('jane')
+
+  for (const uri of ['/wiki/%70age', '/wiki/caf%c3%a9', '/wiki/page%7e/'])
+    assert.equal((await world.ask(world.described({ 'X-Forwarded-Uri': uri, Cookie: cookie }))).status, 200, uri)
+})
 
 for (const uri of ['/.gatehouse/sign-in', '/.gatehouse/jwks.json', '/.GATEHOUSE/x', '/wiki/..//.gatehouse/x'])
   test(`A check request about an endpoint of the gateway is refused: ${uri}`, async () => {
@@ -313,6 +341,7 @@ test('A check request about an upstream whose requests the gateway carries is re
   const { status, headers } = await world.ask(world.described({ 'X-Forwarded-Uri': '/echo', Cookie: cookie }))
 
   assert.deepEqual([status, headers['x-remote-user']], [404, undefined])
+  assert.match(String(reasonsIn(world)), /forward_auth/)
 })
 
 test('A request for the wiki that reaches the gateway directly is refused, and the log says where it belongs', async (t) => {
@@ -374,10 +403,10 @@ test('Envoy asks with the method, the host and the path of the request', async (
   assert.deepEqual(await at('/wiki/write/x', 'PUT'), [200, 'samir'])
   assert.deepEqual(await at('/wiki/page', 'GET', [['X-Forwarded-Uri', '/wiki/public/x']]), [400, undefined])
   // Envoy names the fields that it removes one by one, so a disguised field harms nobody.
-  const { headers } = await world.ask(fields([['X_Remote_User', 'forged']]), {
-    endpoint: 'forward-auth/ext-authz/wiki/page',
-  })
-  assert.ok(removedBy(headers).includes('x_remote_user'))
+  for (const name of ['X_Remote_User', 'Client_Cert', 'X_Rewrite_URL']) {
+    const { headers } = await world.ask(fields([[name, 'forged']]), { endpoint: 'forward-auth/ext-authz/wiki/page' })
+    assert.ok(removedBy(headers).includes(name.toLowerCase()), name)
+  }
   const removed = await world.ask(fields([['OIDC-CLAIM-email', 'forged']]), {
     endpoint: 'forward-auth/ext-authz/wiki/page',
   })
