@@ -91,9 +91,13 @@ export async function keepForm(
   if (typeof writer === 'string') return writer
   for (const part of content.parts) {
     const failed = await writer.append(part)
-    if (failed !== undefined) return failed
+    if (failed === undefined) continue
+    await writer.drop()
+    return failed
   }
-  return writer.complete(describe(form, content.rawHeaders))
+  const outcome = await writer.complete(describe(form, content.rawHeaders))
+  if (typeof outcome === 'string') await writer.drop()
+  return outcome
 }
 
 async function keep(form: ReceivedForm, parts: ReceiveParts): Promise<Kept | NotKept> {
