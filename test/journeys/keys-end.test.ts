@@ -359,6 +359,27 @@ test('Another person at the provider gets no key, and what the gateway then has 
   assert.equal(failed?.fields['code'], 'ERR_KEY_NOT_MADE')
 })
 
+test('An order to end all sessions of a person, during the sign-in for a key, leaves no key', async (t) => {
+  const world = await startKeyWorld(t)
+  const jane = await signedIn(world)
+  const form = formsOf(await jane.get(world.page)).find(({ button }) => button === 'Make a key') ?? assert.fail()
+  const begun = await sendForm(jane, { ...form, fields: { ...form.fields, name: 'DAVx5', upstream: 'orders' } })
+  const [, provider = ''] = /url=(.*)$/.exec(String(begun.headers['refresh'])) ?? []
+
+  const logout_token = await world.provider.logoutToken({ sub: 'jane' })
+  assert.equal((await world.postLogoutToken({ logout_token })).status, 200)
+  const page = await jane.get(provider)
+
+  assert.match(page.body, /Your session was ended while you were signing in/)
+  assert.doesNotMatch(page.body, /ghk_/)
+  const events = auditEventsIn(world.replicas[0]?.log ?? [])
+  assert.deepEqual(
+    events.filter(({ message }) => message === 'key.created'),
+    [],
+  )
+  assert.equal(events.find(({ message }) => message === 'sign_in.failed')?.fields['code'], 'ERR_SIGN_IN_ENDED')
+})
+
 test('The sign-in for a key is fresh, and as strong as keys.acr_values says', async (t) => {
   const world = await startKeyWorld(t, {
     upstreamSettings: `keys: { acr_values: [mfa] }

@@ -138,6 +138,7 @@ test('No page of another origin, and no form of another browser, begins a sign-i
     assert.equal((await sendForm(jane, { ...form, fields }, { 'sec-fetch-site': site })).status, 403)
   assert.equal((await sendForm(samir, { ...form, fields })).status, 403)
   assert.equal((await sendForm(jane, { ...form, fields: { ...fields, name: ' ' } })).status, 400)
+  assert.equal((await sendForm(jane, form)).status, 400)
   assert.equal((await sendForm(jane, { ...form, fields: { ...fields, upstream: 'plain' } })).status, 403)
   assert.equal((await sendForm(world.browser(), { ...form, fields })).status, 303)
 })
