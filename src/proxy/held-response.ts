@@ -1,6 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import type { ExchangeControl, RawFields, ResponseHandler, SwitchedConnection } from '../transport/transport.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
+import { addPart } from './content-parts.ts'
 import { decodedContent } from './content-rewriter.ts'
 import type { OwnResponse } from './own-exchange.ts'
 
@@ -9,8 +10,6 @@ export const maxHeldBytes = 256 * 1024
 /** The most content of all responses that are held, in bytes. */
 const maxAllHeldBytes = 32 * 1024 * 1024
 let allHeldBytes = 0
-/** The most parts of one response, because each takes memory besides its content. */
-const maxParts = 1024
 /** How long the content of a held response may take, in ms. */
 const holdsForMs = 1_000
 
@@ -113,8 +112,7 @@ export class HeldResponse implements ResponseHandler {
   }
 
   #hold(part: Buffer): void {
-    this.#parts.push(part)
-    if (this.#parts.length > maxParts) this.#parts = [Buffer.concat(this.#parts)]
+    addPart(this.#parts, part)
     if (!this.#mayHold(part.length) || this.#bytes > maxHeldBytes) this.#release()
   }
 

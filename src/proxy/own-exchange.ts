@@ -13,6 +13,7 @@ import type {
 } from '../transport/transport.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
+import { addPart } from './content-parts.ts'
 import { decodedContent } from './content-rewriter.ts'
 import { loopField } from './passed-fields.ts'
 import type { Upstream } from './upstream.ts'
@@ -183,7 +184,7 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
     this.#contentBytes += part.length
     if (this.#contentBytes > (this.#maxContentBytes ?? maxDroppedBytes)) this.#end(tooLong)
     // The memory of the part is used again.
-    else if (this.#maxContentBytes !== undefined) this.#parts.push(Buffer.from(part))
+    else if (this.#maxContentBytes !== undefined) addPart(this.#parts, Buffer.from(part))
   }
 
   /** Ends the exchange. The error counts only if the response was not resolved. */

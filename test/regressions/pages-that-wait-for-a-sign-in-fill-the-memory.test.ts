@@ -2,7 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { GatewayError } from '../../src/core/errors.ts'
+import type { ConnectionSlot, SlotHolder } from '../../src/proxy/connection-slots.ts'
 import { HeldResponse, maxHeldBytes, type ReplaceableResponse } from '../../src/proxy/held-response.ts'
+import { OwnExchange } from '../../src/proxy/own-exchange.ts'
+import type { Upstream } from '../../src/proxy/upstream.ts'
+import type { ResponseHandler, UpstreamRequest } from '../../src/transport/transport.ts'
 
 const over = new GatewayError('ERR_UPSTREAM_RESPONSE', 'over')
 
@@ -74,6 +78,26 @@ test('A page that arrives byte by byte is not held as thousands of parts', () =>
   assert.ok(Buffer.concat(parts).equals(whole))
   // Each takes more than 200 bytes.
   assert.ok(parts.length < 2_000, `${parts.length} parts`)
+})
+
+test('A page that the gateway opens, and that arrives byte by byte, is not held as thousands of parts', async (t) => {
+  const whole = Buffer.from(Array.from({ length: maxHeldBytes }, (_, at) => at % 251))
+  let handler: ResponseHandler | undefined
+  const upstream = {
+    slots: { isFullFor: () => false, acquire: (_: string, holder: SlotHolder) => void holder.onSlot(slot) },
+    transport: { dispatch: (_: unknown, response: ResponseHandler) => void (handler = response) },
+  }
+  const slot = {} as ConnectionSlot
+  const options = { timeoutMs: 10_000, maxContentBytes: maxHeldBytes }
+  const exchange = new OwnExchange(upstream as unknown as Upstream, {} as UpstreamRequest, 'jane', options)
+  const concat = t.mock.method(Buffer, 'concat')
+  handler?.onResponse(200, 'OK', [])
+  for (let at = 0; at < whole.length; at += 1) handler?.onShortPart(whole.subarray(at, at + 1))
+  handler?.onEnd([])
+
+  assert.ok((await exchange.response).content.equals(whole))
+  const counts = concat.mock.calls.map(({ arguments: [parts] }) => parts.length)
+  assert.ok(Math.max(...counts) < 2_000, `${Math.max(...counts)} parts`)
 })
 
 test('A response without content is passed on without content', async () => {
