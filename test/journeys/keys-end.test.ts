@@ -413,6 +413,11 @@ test('Two keys are made at the same time: the one beyond per_person is refused',
   )
 
   assert.deepEqual(made.map(({ status }) => status).toSorted(), [200, 403])
+  // The tokens of the refused key are not revoked, because that could end what the person has.
+  const page = await here.get(world.page)
+  assert.equal(world.provider.hits('/oauth/revoke'), 0)
+  await press(here, page, /^End the key/)
+  await until('the token of the other key is revoked', () => world.provider.hits('/oauth/revoke') === 1)
 })
 
 test('Who may make a key: the page has no form for others, and a sent form is refused', async (t) => {
