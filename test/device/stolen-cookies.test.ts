@@ -186,6 +186,22 @@ test('With device_binding: required, a browser without keys has access for a min
   assert.equal(world.events('access.denied').at(-1)?.['code'], 'ERR_DEVICE_BINDING')
 })
 
+test('With device_binding: required, a browser without keys makes no key for a program either', async (t) => {
+  const world = await startDeviceWorld(t, {
+    session: 'device_binding: required\n  page: true',
+    upstreamSettings: 'keys: {}\n    rules: [{ path: /dav/*, keys: true }]',
+  })
+  const plain = world.browser()
+  const page = await plain.get(`${world.url}/.gatehouse/sign-in?return_to=/.gatehouse/sessions`)
+  const form = formsOf(page).find(({ button }) => button === 'Make a key') ?? assert.fail(page.body)
+  world.moveClock(60_000)
+
+  const refused = await sendForm(plain, { ...form, fields: { ...form.fields, name: 'DAVx5', upstream: 'orders' } })
+
+  assert.equal(refused.status, 403)
+  assert.match(refused.body, /a session that is bound to your device/)
+})
+
 test('A rule can require a bound session where the upstream does not', async (t) => {
   const world = await startDeviceWorld(t, {
     upstreamSettings: 'rules: [{ path: /admin/*, device_binding: required }, { path: /api/*, unauthenticated: 401 }]',
