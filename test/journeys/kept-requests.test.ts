@@ -409,6 +409,21 @@ test('A page of another site can neither send nor decline a form', async (t) => 
   assert.match((await jane.get(page.url)).body, /Do you want to send what you entered/)
 })
 
+for (const button of ['Send now', 'Do not send'] as const)
+  test(`When the session ends before "${button}", its person signs in again, and the form is still there`, async (t) => {
+    const { world, application } = await startForms(t)
+    const jane = await signedOut(world)
+    const page = await goOn(jane, await submit(jane, world.url))
+    world.moveClock(61_000)
+
+    const again = await goOn(jane, await press(jane, page, button))
+
+    assert.match(again.body, /Do you want to send what you entered/)
+    assert.deepEqual(application.received, [])
+    await press(jane, again, 'Send now')
+    assert.equal(onlyOne(application).content.toString(), typed)
+  })
+
 test('A form is kept for its time only', async (t) => {
   const { world, application } = await startForms(t, { settings: 'kept_requests: { keep_for: 2m }' })
   const jane = await signedOut(world)
