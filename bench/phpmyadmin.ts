@@ -10,8 +10,8 @@ export const mainPage = '/index.php'
 const omitted = new Set(['connection', 'content-length', 'date', 'host', 'keep-alive', 'transfer-encoding'])
 
 /**
- * Starts a phpMyAdmin, loads its main page, and records what it sends. The bench sends the recording,
- * because PHP and the database would need most of the time.
+ * Starts a phpMyAdmin, loads its main page, and records what it sends. The bench sends the
+ * recording, because PHP and the database would need most of the time.
  * @returns how many files the page has besides itself, and their bytes
  * @throws {Missing} when it is not installed and cannot be
  */

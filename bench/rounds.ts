@@ -27,9 +27,9 @@ export interface Plan {
 
 /**
  * Runs a round of each, then the next one of each, backwards: changes of the machine affect all of
- * them, and none always follows the same one. A round that other programs disturbed is run once more
- * while there is time. Of surplus rounds, those with the least disturbance count, whatever their
- * results.
+ * them, and none always follows the same one. A round that other programs disturbed is run once
+ * more while there is time. Of surplus rounds, those with the least disturbance count, whatever
+ * their results.
  */
 export async function runInTurn<Each, Round extends Disturbed>(
   all: readonly Each[],

@@ -16,8 +16,9 @@ const loadsInARound = 6
 const leastRounds = 10
 
 /**
- * What a person waits for: a page of a real application with its files in a real browser over TLS and HTTP/2, with an
- * empty cache and new connections, then again; and the first page after a sign-in, from the click.
+ * What a person waits for: a page of a real application with its files in a real browser over TLS
+ * and HTTP/2, with an empty cache and new connections, then again; and the first page after a
+ * sign-in, from the click.
  */
 export const pageLoads: Scenario = {
   name: 'page-loads',
