@@ -166,14 +166,11 @@ export class ApplicationSignIns {
     } catch (error) {
       const wasSent = exchange.hasSentSecret
       // As above: the repeated request finds no session.
-      if (!wasSent && this.#hasEnded(stored)) return 'done'
+      const { sessions, clock } = this.#parts
+      const owner = { session: stored.key, endsAt: stored.record.absolute_expires_at }
+      if (!wasSent && hasEnded(owner, sessions, clock.now())) return 'done'
       return this.#leave(attempt, stored, { error, wasSent })
     }
-  }
-
-  #hasEnded({ key, record }: StoredSession): boolean {
-    const { sessions, clock } = this.#parts
-    return sessions.hasEnded(key) || clock.now() >= record.absolute_expires_at
   }
 
   /** Sends the sign-in to the application, and keeps what it has given. */

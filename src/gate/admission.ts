@@ -204,7 +204,7 @@ export interface Denial {
  * have waited for a decision, a token or its content.
  */
 export function hasEnded(
-  { session, endsAt, isOver }: Pass,
+  { session, endsAt, isOver }: Pick<Pass, 'session' | 'endsAt' | 'isOver'>,
   sessions: { readonly hasEnded: (session: SessionKey) => boolean },
   now: number,
 ): boolean {

@@ -89,14 +89,14 @@ export async function keepForm(
 ): Promise<Kept | NotKept> {
   const writer = await kept.begin(person, storingMs)
   if (typeof writer === 'string') return writer
+  let outcome: Kept | NotKept | undefined
   for (const part of content.parts) {
-    const failed = await writer.append(part)
-    if (failed === undefined) continue
-    await writer.drop()
-    return failed
+    outcome = await writer.append(part)
+    if (outcome !== undefined) break
   }
-  const outcome = await writer.complete(describe(form, content.rawHeaders))
-  if (typeof outcome === 'string') await writer.drop()
+  outcome ??= await writer.complete(describe(form, content.rawHeaders))
+  // If this fails, the store deletes the parts when they expire.
+  if (typeof outcome === 'string') await writer.drop().catch(() => {})
   return outcome
 }
 

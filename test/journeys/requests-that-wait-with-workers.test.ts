@@ -25,7 +25,7 @@ test('With workers, requests whose session ends during the decision get 401 from
   const permits: (() => void)[] = []
   const permit = decide({ decision: true })
   point.answer = (...asked) => void permits.push(() => permit(...asked))
-  // So many connections that each of the two workers has some.
+  // Enough connections for both workers.
   const responses = Array.from({ length: requests }, (_, at) =>
     fetch(`${around.url}/page?${at}`, { headers: { cookie: jane.cookieHeader, connection: 'close' } }),
   )

@@ -24,7 +24,7 @@ async function endSessions({ provider, postLogoutToken }: World): Promise<void> 
 }
 
 /**
- * A policy decision point that permits everything, and holds the next answer when it is told to.
+ * A policy decision point that permits everything. `hold` makes its next response wait.
  */
 async function startHoldingPoint(t: TestContext) {
   const point = await startDecisionPoint(t)

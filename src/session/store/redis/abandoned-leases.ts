@@ -5,10 +5,9 @@ import { Repeating } from '../../../core/repeating.ts'
 const maxAbandoned = 1_000
 
 /**
- * Leases that a server may still give to this process, or has not taken back. A server that hung
- * carries out the commands that it received, also when nobody waits for them any more. No process
- * could do the work until such a lease expires. So this process releases it as soon as the server
- * responds.
+ * Leases that this process may hold without knowing it. A server that hung carries out the commands
+ * that it received, even if nobody waits for the reply. No process can do the work until the lease
+ * expires. So this process releases the lease as soon as the server responds.
  */
 export class AbandonedLeases {
   /** By place. The server gives the lease to the first owner. */

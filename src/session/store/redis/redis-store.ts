@@ -284,8 +284,7 @@ export class RedisStore implements SessionStore {
   async close(): Promise<void> {
     this.#endings.recent.clear()
     this.#notices.close()
-    await this.#abandoned.stop()
     const { commands, subscriber, endings } = this.#servers
-    await Promise.all([commands.close(), subscriber.close(), endings?.close()])
+    await Promise.all([this.#abandoned.stop(), commands.close(), subscriber.close(), endings?.close()])
   }
 }
